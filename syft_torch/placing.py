@@ -14,6 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from syft_core.hook.attributes import FrameworkAttributes, Op, words
+from syft_core.hook.caches import remember
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves
@@ -72,11 +73,29 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         if creator is None or given or named.get("generator") is not None:
             made = func(*args, **named)
             return made.send(self.location) if made.dim() or self.location.records else made
-        shadow = func(*args, **{**named, "device": "meta"})
-        if not (shadow.dim() or self.location.records):
+        shape = self._infer_form(creator, args, named)
+        if not (shape is None or shape.shape or self.location.records):
             return func(*args, **named)
         remote = RemoteFramework(self.location, self.location.client, self._framework)
-        return remote.create(creator, args, named, _form_on(named.get("device"), self._framework.form_of(shadow)))
+        return remote.create(creator, args, named, _form_on(named.get("device"), shape))
+
+    def _infer_form(self, creator: Op, args: Args, kwargs: Kwargs) -> Form | None:
+        """Return the form of a new tensor, which is created on the meta device once for the same arguments."""
+        values = (*args, *kwargs.values())
+        call = creator, len(args), tuple(kwargs), values, tuple(map(type, values)), torch.get_default_dtype()
+        try:
+            found = _forms.get(call)
+        except TypeError:  # An argument is not hashable.
+            return self._framework.form_of(creator.func(*args, **{**kwargs, "device": "meta"}))
+        if found is None:
+            found = self._framework.form_of(creator.func(*args, **{**kwargs, "device": "meta"}))
+            if found is not None:
+                remember(_forms, call, found)
+        return found
+
+
+_forms: dict[tuple[object, ...], Form] = {}
+"""The forms of new tensors on the meta device; of floats, shapes may depend on every digit."""
 
 
 def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:

@@ -46,7 +46,7 @@ MINUTE = (
     "workers/test_status",
     "plans/test_training",
     "crypto/test_fixed_precision",
-    "network/test_session",
+    "desk/test_requests",
 )
 
 

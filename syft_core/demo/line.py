@@ -21,7 +21,7 @@ RATE = 1.2 / (2 * PATIENTS)
 Pair = tuple[Tensor, Tensor]
 
 
-class StraightLine(NamedTuple):
+class Line(NamedTuple):
     """A model with two numbers: ``y = slope * x + start``."""
 
     slope: float
@@ -47,19 +47,19 @@ def run(screen: Screen, hook: FrameworkHook) -> None:
     show_departures(screen, hospitals)
 
 
-def add_up(model: StraightLine, ages: Tensor, pressures: Tensor) -> Pair:
+def compute_sums(model: Line, ages: Tensor, pressures: Tensor) -> Pair:
     """Compute the gradient for one hospital; the code is the same for local and remote data."""
     error = ages * model.slope + model.start - pressures
     return (error * ages).sum(), error.sum()
 
 
-def train(data: Sequence[Pair], read: Callable[[Tensor], float]) -> Iterator[StraightLine]:
+def train(data: Sequence[Pair], read: Callable[[Tensor], float]) -> Iterator[Line]:
     """Yield the model after each round, in which ``read`` gets two numbers from each hospital."""
-    model = StraightLine(0.0, 0.0)
+    model = Line(0.0, 0.0)
     for _ in range(ROUNDS):
-        sums = [map(read, add_up(model, *columns)) for columns in data]
+        sums = [map(read, compute_sums(model, *columns)) for columns in data]
         slope, start = map(sum, zip(*sums, strict=True))
-        model = StraightLine(model.slope - RATE * slope, model.start - RATE * start)
+        model = Line(model.slope - RATE * slope, model.start - RATE * start)
         yield model
 
 
@@ -69,7 +69,7 @@ def _show_training(screen: Screen, hospitals: Sequence[VirtualWorker], people: S
         "The model is a line, pressure = slope * age + start. In each round, each hospital computes two sums. Nothing "
         "else leaves it."
     )
-    screen.source(get_source(add_up))
+    screen.source(get_source(compute_sums))
     data = [(hospital.search("#ages")[0], hospital.search("#pressures")[0]) for hospital in hospitals]
     with trace() as seen:
         for number, model in enumerate(train(data, lambda value: float(value.get(reason="gradient"))), 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syft_core.hook.ranks import TRANSPARENT, WRAPPER, is_framework_tensor
+from syft_core.hook.ranks import TRANSPARENT, WRAPPER, framework_types, is_framework_tensor
 from syft_core.values import Tensor
 
 
@@ -24,7 +24,7 @@ def end_of(value: object) -> Tensor:
 
 def plain_end(value: object) -> Tensor:
     """Return the plain tensor at the end of a chain, or None if its end is remote or not a tensor."""
-    if is_framework_tensor(type(value)):
+    if framework_types.get(type(value)) or is_framework_tensor(type(value)):
         return value
     end = end_of(value)
     return end if is_framework_tensor(type(end)) else None

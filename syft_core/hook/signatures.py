@@ -32,14 +32,14 @@ def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
 
 def _part(op: Op, arg: Any) -> object:
     cls = type(arg)
+    if (framework := frameworks_of_types.get(cls)) is not None:
+        return framework.form_of(arg) or cls
     if cls is int or cls is bool or cls is str or arg is None:
         return cls, arg
     if cls is float:
         return cls, arg if op.shape_depends_on_floats else _range_of(arg)
     if not is_flat(cls):
-        if isinstance(arg, dict):
-            return cls, tuple([(str(name), _part(op, item)) for name, item in arg.items()]), ITEMS
-        items = (arg.start, arg.stop, arg.step) if cls is slice else arg
+        items = (arg.start, arg.stop, arg.step) if cls is slice else arg.items() if isinstance(arg, dict) else arg
         return cls, tuple([_part(op, item) for item in items]), ITEMS
     end = plain_end(arg)
     if end is None:

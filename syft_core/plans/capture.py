@@ -167,6 +167,8 @@ class Snapshot:
 
     def __init__(self, objects: Sequence[object], stateful: tuple[type, ...]) -> None:
         self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not _is_of_library(thing)]
+        self._cells = [cell for function in self._functions for cell in function.__closure__ or ()]
+        self._globals = [(f.__globals__, name) for f in self._functions for name in _find_globals(f.__code__)]
         self._containers: list[Collection[object]] = []
         """The lists, and the keys and values of the dicts, as they are now and later."""
         for thing in objects:
@@ -184,7 +186,12 @@ class Snapshot:
         return all(map(operator.is_, chain(chain.from_iterable(self._containers), variables), self._values))
 
     def _read_variables(self) -> list[object]:
-        return [value for function in self._functions for _, value in _find_variables(function)]
+        """Return the code of the functions, and the values of the variables that it reads."""
+        read: list[object] = [function.__code__ for function in self._functions]
+        for cell in self._cells:
+            with suppress(ValueError):  # It has no value yet.
+                read.append(cell.cell_contents)
+        return read + [held[name] for held, name in self._globals if name in held]
 
     def _add(self, container: dict[Any, Any] | list[Any], depth: int) -> None:
         """Add a dict or a list, and those in it: the parts of a module, the groups of an optimizer."""

@@ -13,8 +13,8 @@ import pytest
 import syft_core as sy
 from syft_core.exceptions import ConnectionLostError
 
+from ..operating.test_storage import Party
 from .supervised import supervise
-from .test_storage import Party
 
 torch = pytest.importorskip("torch")
 STEPS = 6

@@ -739,7 +739,7 @@ def test_unknown_strategies_are_not_implemented():
 
 
 def test_a_registered_strategy_is_used():
-    strategy = torch_serde.Strategy(lambda tensor: (tensor.tolist(),), lambda data: torch.tensor(data[0]))
+    strategy = torch_serde.TensorEncoding(lambda tensor: (tensor.tolist(),), lambda data: torch.tensor(data[0]))
     torch_serde.strategies.register("own", strategy)
     bob = worker("own")
     assert same(deserialize(serialize(torch.ones(2), Context(bob)), Context(bob)), torch.ones(2))

@@ -185,9 +185,8 @@ def finish(worker: Worker, message: Message) -> None:
 
 def undo(worker: Worker, messages: Iterable[Message]) -> None:
     """Forget what would have left with the answers to messages, but did not."""
-    if worker.covered:
-        covered = [message for message in messages if id(message) in worker.covered]
-        worker.covered.difference_update(map(id, covered))
-        for rule in RULES.values() if covered else ():
-            rule.undo(worker, covered)
+    covered = [message for message in messages if id(message) in worker.covered]
+    worker.covered.difference_update(map(id, covered))
+    for rule in RULES.values() if covered else ():
+        rule.undo(worker, covered)
     worker.ledger.forget(messages)

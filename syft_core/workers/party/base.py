@@ -306,7 +306,8 @@ class BaseWorker(TensorPlace, Worker):
 
     def settle(self, commands: Iterable[Message]) -> None:
         """Forget what would have left with the answers to commands, but did not."""
-        undo(self, commands)
+        if self.covered or self.ledger.held:
+            undo(self, commands)
 
     def _execute(self, batch: Batch, sender: Peer, session: ClientState, mandate: Mandate | None) -> Process:
         """Execute commands in order. After a failure, execute none until the sender has received it."""

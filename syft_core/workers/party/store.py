@@ -648,7 +648,7 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
             sources = others  # The larger set itself: the next comparison is then one of identity.
         else:
             joined = sources | others
-            sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources & others)
+            sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources, others)
     return access, sources, status & INHERITED
 
 
@@ -659,14 +659,22 @@ def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:
         result.lineage = lineage
 
 
-def _limit_sources(joined: Sources, common: Sources) -> Sources:
+def _limit_sources(joined: Sources, one: Sources, other: Sources) -> Sources:
     """Limit the number of sources; keep all failures, and all published and private objects.
 
-    Prefer common sources: in a loop, the data recurs in each step and temporary objects do not.
+    Prefer common sources: in a loop, the data recurs in each step and temporary objects do not. A full set to which
+    the other adds only temporary objects stays the same object, so that the next comparison is one of identity.
     """
-    lasting = [s for s in joined if type(s) is FailedSource or (type(s) is Source and (s.published or s.private))]
+    for full, added in ((one, other - one), (other, one - other)):
+        if MORE in full and len(full) >= MAX_SOURCES and not any(map(_is_lasting, added)):
+            return full
+    lasting, common = list(filter(_is_lasting, joined)), one & other
     kept = [s for s in dict.fromkeys((*lasting, *common, *(joined - common))) if s != MORE]
     return frozenset([*kept[: max(MAX_SOURCES - 1, len(lasting))], MORE])
+
+
+def _is_lasting(source: object) -> bool:
+    return type(source) is FailedSource or (type(source) is Source and (source.published or source.private))
 
 
 def _to_clock(moment: float) -> str:

@@ -60,13 +60,14 @@ class LoopbackLocation(WireLocation):
     def _exchange(self, *messages: Message) -> Any:
         for message in messages:
             self._prepare(message)
-        sent = self._encode(Batch(0, messages, True, behalf.get()))
+        peer, others = self.client.peer, behalf.get()
+        sent = self._encode(Batch(0, messages, True, others))
         with ExitStack() as without_modes:  # Those of the client do not reach a worker in another process either.
             for hook in attached_hooks():
                 for is_watched in hook.attributes.watchers:
                     if is_watched() and (isolated := hook.attributes.isolate()) is not None:
                         without_modes.enter_context(isolated)
-            received = self.worker.deliver(sent, self.client.peer._replace(behalf=behalf.get()))
+            received = self.worker.deliver(sent, peer._replace(behalf=others) if others else peer)
         errors: list[Exception] = []  # A variable with the error itself would be part of a cycle, and live on.
         with self._lock:
             value = self._decode(received, 0, [], errors)

@@ -317,7 +317,7 @@ class Ledger:
         self._forgotten = 0
         """How many departures are not in memory any more."""
         self._lock = threading.Lock()
-        self._held: dict[int, list[Entry]] = {}
+        self.held: dict[int, list[Entry]] = {}
         """What leaves with the answers to messages, by the identity of the message."""
         self._refused: dict[str, _Refused] = {}
         plugin_manager()  # Features register rules.
@@ -345,19 +345,19 @@ class Ledger:
 
     def hold(self, message: Message, departed: list[Entry]) -> None:
         """Keep what is to be recorded when the answer to a message leaves: it may still fail."""
-        self._held[id(message)] = departed
+        self.held[id(message)] = departed
 
     def commit(self, message: Message) -> None:
         """Record what leaves with the answer to a message, which is ready; raise if that fails."""
-        departed = self._held.pop(id(message), None)
+        departed = self.held.pop(id(message), None)
         if departed is not None:
             self.record(*departed)
 
     def forget(self, messages: Iterable[Message]) -> None:
         """Forget what would have left with the answers to messages, but did not."""
-        if self._held:
+        if self.held:
             for message in messages:
-                self._held.pop(id(message), None)
+                self.held.pop(id(message), None)
 
     def withdraw(self, entries: Sequence[Entry], why: str) -> None:
         """Record that sending objects failed, which are recorded as departed: they may not have arrived."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import toy
 from syft_toy.hook import ToyHook
@@ -53,7 +55,7 @@ def test_a_new_id_replaces_the_old_one(bob: BaseWorker) -> None:
 
 
 @pytest.mark.parametrize("thing", [Wrapper(toy.Vector([1.0])), toy.Vector([1.0]), "anything"])
-def test_removing_an_object_twice_is_harmless(bob: BaseWorker, thing: object) -> None:
+def test_removing_an_object_twice_is_harmless(hook: Any, bob: BaseWorker, thing: object) -> None:
     bob.register_obj(thing, 5)
 
     bob.de_register_obj(thing)

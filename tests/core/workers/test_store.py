@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from syft_core.workers.party.store import MAX_SOURCES, MORE, ObjectStore, Stored, lineage_of
+from syft_core.workers.party.store import MAX_SOURCES, MORE, ObjectStore, Source, Stored, lineage_of
 
 
 def make_stored(*sources: object) -> Stored:
@@ -19,6 +19,18 @@ def test_the_lineage_of_a_long_loop_keeps_the_data_that_recurs_in_it() -> None:
 
     assert {"data", "labels", MORE} <= state.sources
     assert len(state.sources) == MAX_SOURCES
+
+
+def test_a_full_lineage_stays_the_same_object_until_something_lasting_joins_it() -> None:
+    state = make_stored(*range(2 * MAX_SOURCES))
+    state.lineage = lineage_of([make_stored("data"), state])
+    full = state.sources
+    published = Source(7)
+    published.published = True
+
+    assert lineage_of([state, make_stored("temporary")])[1] is full
+    assert lineage_of([make_stored("temporary"), state])[1] is full
+    assert {published, MORE} <= lineage_of([state, make_stored(published)])[1]
 
 
 def test_a_short_lineage_is_complete() -> None:

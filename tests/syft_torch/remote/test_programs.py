@@ -634,6 +634,21 @@ def test_tensors_are_created_on_a_worker_in_a_with_block(bob: Any, alice: Any) -
     assert type(torch.zeros(3)) is torch.Tensor
 
 
+def test_similar_arguments_create_tensors_of_their_own_forms(bob: Any) -> None:
+    for make in (
+        lambda: torch.arange(0.0, 1.0, 0.1, device="cpu"),
+        lambda: torch.arange(0.0, 1.0, 0.2, device="cpu"),
+        lambda: torch.full((2,), 1, device="cpu"),
+        lambda: torch.full((2,), 1.0, device="cpu"),
+        lambda: torch.full((2,), True, device="cpu"),
+    ):
+        with bob:
+            made = make()
+        expected = make()
+        assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
+        assert made.get().equal(expected)
+
+
 def test_uninitialized_memory_is_cleared_on_a_worker(bob: Any) -> None:
     with bob:
         assert not torch.empty(1000).get().any()

@@ -32,7 +32,7 @@ from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.permissions import unless_private
 
-from .conftest import Connect
+from ..network.conftest import Connect
 
 torch = pytest.importorskip("torch")
 

@@ -19,7 +19,7 @@ from syft_core.network.server import make_server_context
 from syft_core.operating.authority import Authority
 from syft_core.operating.certificates import check_validity, user_in
 
-from .served import serve
+from ..network.served import serve
 
 
 def make(folder: Path, *options: str) -> int:

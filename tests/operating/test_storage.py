@@ -307,7 +307,7 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path
     np = pytest.importorskip("numpy")
     from syft_numpy.hook import NumpyHook  # noqa: PLC0415  # numpy may be missing
 
-    from .publisher import SIZE  # noqa: PLC0415  # the same
+    from ..network.publisher import SIZE  # noqa: PLC0415  # the same
 
     source = random.Random(5)
     published: list[int] = []

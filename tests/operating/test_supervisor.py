@@ -33,8 +33,8 @@ from syft_core.operating.tokens import TokenFile
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.party.virtual import VirtualWorker
 
-from .dangers import Bomb
-from .supervised import ROOT, SupervisedWorker, supervise
+from ..network.dangers import Bomb
+from ..network.supervised import ROOT, SupervisedWorker, supervise
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("resource")

@@ -31,7 +31,7 @@ from syft_core.operating.quotas import Allowance, QuotaGuard
 from syft_core.operating.throttle import FREE, Throttle
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
-from .served import Served, serve
+from ..network.served import Served, serve
 
 torch = pytest.importorskip("torch")
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -307,12 +307,12 @@ def test_a_user_with_a_certificate_needs_no_token_but_the_form_of_the_page(hook:
     served = Served(hook)
     served.server.authenticate = lambda given: Identity("Dr. Noor", True) if given.certificate == "noor" else None
     here = {"Host": "localhost", "Origin": "http://localhost"}
-    get = page_module.Request("GET", "/", here, certificate="noor")
-    post = page_module.Request("POST", "/logout", here, certificate="noor")
+    get = page_module.PageRequest("GET", "/", here, certificate="noor")
+    post = page_module.PageRequest("POST", "/logout", here, certificate="noor")
 
     assert served.page.respond(get).status == 200
     assert served.page.respond(post).status == 403
-    assert served.page.respond(page_module.Request("GET", "/", here)).status == 303
+    assert served.page.respond(page_module.PageRequest("GET", "/", here)).status == 303
 
 
 def _make_tls(folder: Path) -> ssl.SSLContext:
@@ -350,7 +350,7 @@ def test_the_owner_of_a_websocket_worker_has_a_token_of_their_own(hook: Any) -> 
 
     def ask(token: str | None) -> int:
         headers = {"Host": "localhost", "Authorization": f"Bearer {token}"}
-        return page.respond(page_module.Request("GET", "/", headers)).status
+        return page.respond(page_module.PageRequest("GET", "/", headers)).status
 
     assert (ask(worker.owner_token), ask(worker.token), ask("")) == (200, 403, 401)
 

@@ -16,7 +16,7 @@ from syft_core.exceptions import GetNotPermittedError
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
-from .served import Served, serve
+from ..network.served import Served, serve
 
 torch = pytest.importorskip("torch")
 

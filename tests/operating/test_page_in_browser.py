@@ -11,8 +11,8 @@ import pytest
 
 from syft_core.network.identity import Identity
 
-from .browser import BROWSER, DRIVER, Chromium, open_browser
-from .served import Served, serve
+from ..network.browser import BROWSER, DRIVER, Chromium, open_browser
+from ..network.served import Served, serve
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
