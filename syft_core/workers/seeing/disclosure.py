@@ -8,6 +8,7 @@ depends only on forms, too. The real result must have the inferred form, or it i
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -160,9 +161,15 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
             if examples.are_missing:
                 break
             errors.append(error)
-    texts = {(type(error), str(error)) for error in errors}
-    is_certain = len(errors) > 1 and len(texts) == 1 and not isinstance(errors[0], (SyftError, MemoryError))
-    return errors[0].with_traceback(None) if is_certain else None
+    if len(errors) < 2:
+        return None
+    missing = [error for error in errors if isinstance(error, NotImplementedError)]  # There is no kernel for a dtype.
+    texts = {(type(error), _DIGITS.sub("", str(error))) for error in errors}  # They may name an index of the examples.
+    is_certain = (missing or len(texts) == 1) and not isinstance(errors[0], (SyftError, MemoryError))
+    return (missing or errors)[0].with_traceback(None) if is_certain else None
+
+
+_DIGITS = re.compile(r"\d+")
 
 
 EXAMPLES = 4
