@@ -73,7 +73,7 @@ def results(surface: Any, op: Op, given: Any) -> Iterator[Any]:
     for replace in change:
         args, kwargs = map_tensors(surface, replace, map_tensors(surface, surface.copy, given))
         torch.default_generator.manual_seed(SEED)
-        result = attempt(op.func, args, kwargs)
+        result = attempt(op.run, args, kwargs)
         if not isinstance(result, Raised):
             yield result
 
