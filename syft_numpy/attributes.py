@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from mmap import mmap
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.fft
@@ -126,6 +126,13 @@ class NumpyAttributes(FrameworkAttributes):
         self.numpy = numpy
         self.hook = hook
         super().__init__(numpy, wrap, wrap)
+
+    def replace_in_place(self, tensor: Tensor, other: object) -> NoReturn:
+        """Refuse: an array cannot turn into a chain, nor a chain into an array."""
+        raise TypeError(
+            "cannot encode, decode or share an array in place: an array cannot turn into a chain; assign the result, "
+            "e.g. `x = x.fix_precision()`"
+        )
 
     def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Repeat an array along axes of length one, to a shape."""

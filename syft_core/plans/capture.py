@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dis
 import operator
+import sys
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from itertools import chain
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from itertools import chain, compress
+from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from weakref import ReferenceType
 
@@ -52,8 +54,7 @@ def _find_methods(thing: object, names: set[str]) -> list[FunctionType]:
     """Return the methods and properties of an object's own classes that have one of these names."""
     if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or _is_part_of_library(thing):
         return []
-    own = [cls for cls in type(thing).__mro__ if not is_library(cls.__module__) and cls.__module__ != "builtins"]
-    found = [vars(cls)[name] for cls in own for name in names & vars(cls).keys()]
+    found = [vars(cls)[name] for cls in _find_own_classes(thing) for name in names & vars(cls).keys()]
     functions = [value.fget if isinstance(value, property) else value for value in found]
     return [function for function in functions if isinstance(function, FunctionType)]
 
@@ -143,23 +144,55 @@ CapturedSettings = dict[tuple[int, str], object]
 def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> CapturedSettings:
     """Return what the steps of a function depend on besides tensors.
 
-    That are the variables that functions read, and the attributes of ``stateful`` objects: the numbers, flags and texts
-    among them, for instance ``training`` of a module and ``lr`` of an optimizer, and the identities of their parts. Of
-    other objects, only the attributes count whose names the functions contain.
+    That are the variables that functions read, with what the containers among them hold, and the attributes of
+    ``stateful`` objects: the numbers, flags and texts among them, for instance ``training`` of a module and ``lr`` of
+    an optimizer, and the identities of their parts. Of other objects, and of classes, only the attributes count whose
+    names the functions contain.
     """
     found: CapturedSettings = {}
     names = find_names(objects)
     for thing in objects:
         if isinstance(thing, FunctionType):
             if not _is_of_library(thing):
-                for name, value in _find_variables(thing):
+                for name, value in _find_values_by_name(thing):
                     found[id(thing), name] = _freeze(value)
+                    if isinstance(value, type):
+                        _add_named(value, names, found)
         elif isinstance(thing, stateful):
             _add_settings(thing, found)
-        elif not is_tensor_like(thing) and (own := getattr(thing, "__dict__", None)) and not _is_part_of_library(thing):
-            named = names & own.keys()
-            found.update({(id(thing), name): _freeze(own[name]) for name in named if _is_setting(own[name])})
+            _add_named(thing, names, found, with_own=False)
+        elif not (is_tensor_like(thing) or _is_part_of_library(thing)):
+            _add_named(thing, names, found)
     return found
+
+
+def _find_values_by_name(function: FunctionType) -> list[tuple[str, object]]:
+    """Return the variables of a function, and the defaults of its arguments."""
+    defaults = ("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__)
+    return [*_find_variables(function), *defaults]
+
+
+def _add_named(thing: object, names: set[str], found: Settings, with_own: bool = True) -> None:
+    """Add the attributes of an object, of its classes, or of a class, that have one of these names and are settings."""
+    classes = _find_own_classes(thing)
+    for holder in classes:
+        for name in names & vars(holder).keys():
+            value = vars(holder)[name]
+            value = getattr(thing, name, None) if isinstance(value, MemberDescriptorType) else value
+            if _is_setting(value) or isinstance(value, _HOLDERS):
+                found[id(thing), f"{holder.__name__}.{name}"] = _freeze(value)
+    own = {} if isinstance(thing, type) or not with_own else getattr(thing, "__dict__", {})
+    for name in names & own.keys():
+        if _is_setting(own[name]) or (classes and isinstance(own[name], _HOLDERS)):  # Libraries count and cache.
+            found[id(thing), name] = _freeze(own[name])
+
+
+def _find_own_classes(thing: object) -> list[type]:
+    """Return the classes of an object, or of a class, that are not those of a library or of Python."""
+    classes = thing.__mro__ if isinstance(thing, type) else type(thing).__mro__
+    modules = [cls.__module__ for cls in classes]
+    is_own = [not is_library(name) and name.partition(".")[0] not in sys.stdlib_module_names for name in modules]
+    return list(compress(classes, is_own))
 
 
 class Snapshot:
@@ -171,11 +204,25 @@ class Snapshot:
         self._globals = [(f.__globals__, name) for f in self._functions for name in _find_globals(f.__code__)]
         self._containers: list[Collection[object]] = []
         """The lists, and the keys and values of the dicts, as they are now and later."""
+        classes: dict[type, None] = {}
+        self._slots: list[tuple[object, str]] = []
         for thing in objects:
-            if isinstance(thing, stateful):
-                self._add(vars(thing), _DEPTH)
-            elif not (isinstance(thing, FunctionType) or is_tensor_like(thing) or _is_part_of_library(thing)):
-                self._add(getattr(thing, "__dict__", {}), 0)
+            if isinstance(thing, FunctionType):
+                continue
+            if isinstance(thing, stateful) or not (is_tensor_like(thing) or _is_part_of_library(thing)):
+                self._add(getattr(thing, "__dict__", {}), _DEPTH)
+                own = _find_own_classes(thing)
+                classes.update(dict.fromkeys(own))
+                self._slots += [(thing, name) for cls in own for name in vars(cls).get("__slots__", ())]
+        for value in self._read_variables():
+            if isinstance(value, _HOLDERS):
+                self._add(value, _DEPTH - 1)
+            elif isinstance(value, type):
+                classes.update(dict.fromkeys(_find_own_classes(value)))
+        for cls in classes:
+            self._containers += (vars(cls).keys(), vars(cls).values())
+            for value in [value for value in vars(cls).values() if isinstance(value, _HOLDERS)]:
+                self._add(value, _DEPTH - 1)
         self._values = [*chain.from_iterable(self._containers), *self._read_variables()]
 
     def is_current(self) -> bool:
@@ -191,14 +238,15 @@ class Snapshot:
         for cell in self._cells:
             with suppress(ValueError):  # It has no value yet.
                 read.append(cell.cell_contents)
-        return read + [held[name] for held, name in self._globals if name in held]
+        read += [held[name] for held, name in self._globals if name in held]
+        return read + [getattr(thing, name, None) for thing, name in self._slots]
 
-    def _add(self, container: dict[Any, Any] | list[Any], depth: int) -> None:
-        """Add a dict or a list, and those in it: the parts of a module, the groups of an optimizer."""
+    def _add(self, container: Any, depth: int) -> None:
+        """Add a container, and those in it: the parts of a module, the groups of an optimizer."""
         parts = container.values() if isinstance(container, dict) else container
         self._containers += (container.keys(), parts) if isinstance(container, dict) else (parts,)
         for part in list(parts) if depth else ():
-            if isinstance(part, dict) or (isinstance(part, list) and len(part) <= MAX_OBJECTS):
+            if isinstance(part, dict) or (isinstance(part, _HOLDERS) and len(part) <= MAX_OBJECTS):
                 self._add(part, depth - 1)
 
 
@@ -237,6 +285,8 @@ def _add_groups(place: int, groups: list[dict[str, object]], found: CapturedSett
             found[place + number, key] = tuple(map(id, part)) if isinstance(part, list) else _freeze(part)
 
 
+_HOLDERS = (dict, list, tuple, set, frozenset, deque)
+_LARGEST_BUFFER = 1 << 20
 _SETTINGS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
@@ -244,5 +294,16 @@ def _is_setting(value: object) -> bool:
     return type(value) in _SETTINGS or (isinstance(value, tuple) and all(map(_is_setting, value)))
 
 
-def _freeze(value: object) -> object:
-    return (type(value), value) if _is_setting(value) else id(value)
+def _freeze(value: object, depth: int = _DEPTH) -> object:
+    """Return a number or text itself, of a container what it holds, and of any other object its identity."""
+    if _is_setting(value):
+        return type(value), value
+    if depth and isinstance(value, _HOLDERS) and len(value) <= MAX_OBJECTS:
+        if isinstance(value, dict):
+            return type(value), tuple((_freeze(key, 0), _freeze(part, depth - 1)) for key, part in value.items())
+        parts = tuple(_freeze(part, depth - 1) for part in value)
+        return type(value), frozenset(parts) if isinstance(value, set | frozenset) else parts
+    with suppress(TypeError, ValueError, BufferError):  # An array of numpy, whose numbers may be constants of the plan.
+        if (memory := memoryview(value)).nbytes <= _LARGEST_BUFFER:  # type: ignore[arg-type]  # most have no memory
+            return id(value), hash(memory.tobytes())
+    return id(value)

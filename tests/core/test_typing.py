@@ -1,11 +1,13 @@
-"""Type checkers know the names of the facade: mypy finds mistakes through ``sy``, and nothing in a right program."""
+"""Type checkers know the names of the facade: they find mistakes through ``sy``, and nothing in a right program."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -115,3 +117,21 @@ def test_mypy_finds_every_mistake_made_through_the_facade(errors: list[tuple[str
 
 def test_mypy_finds_nothing_in_a_right_program(errors: list[tuple[str, int, str]]) -> None:
     assert [error for error in errors if error[0] == "right"] == []
+
+
+def test_pyright_finds_every_mistake_and_nothing_in_a_right_program(tmp_path: Path) -> None:
+    program = shutil.which("pyright")
+    if program is None or subprocess.run([program, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("pyright is not installed, or has no node")
+    (tmp_path / "right.py").write_text(RIGHT)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}))
+
+    command = [program, "--outputjson", "--pythonpath", sys.executable, "right.py", "wrong.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    places = {
+        (Path(each["file"]).stem, each["range"]["start"]["line"]) for each in found if each["severity"] == "error"
+    }
+    assert places == {("wrong", number) for number, line in enumerate(WRONG.splitlines()) if "  # " in line}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
@@ -13,9 +14,11 @@ import numpy as np
 import pytest
 import torch
 
+import syft_core as sy
 from syft_core.hook.attributes import Op
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import leaves
+from syft_core.messages import Describe
 from syft_torch.attributes import TorchAttributes
 from syft_torch.versions import find_ffts_with_other_strides
 
@@ -70,7 +73,7 @@ def results(surface: Any, op: Op, given: Any) -> Iterator[Any]:
     for replace in change:
         args, kwargs = map_tensors(surface, replace, map_tensors(surface, surface.copy, given))
         torch.default_generator.manual_seed(SEED)
-        result = attempt(op.func, args, kwargs)
+        result = attempt(op.run, args, kwargs)
         if not isinstance(result, Raised):
             yield result
 
@@ -179,3 +182,66 @@ def test_a_gradient_has_the_form_of_its_tensor_for_all_values() -> None:
         (found,) = torch.autograd.grad((x * x).log().sum(), x)
 
         assert (found.shape, found.stride(), found.dtype) == (x.shape, x.stride(), x.dtype)
+
+
+# --- data of other forms
+
+DTYPES = "float32 float64 float16 int64 int32 uint8 bool complex64".split()
+VARIANTS = 1000 if os.environ.get("SYFT_EXHAUSTIVE") else 3
+"""How many of the calls with other forms to try per operation."""
+
+
+def change_forms(surface: Any, given: Any) -> Iterator[Any]:
+    """Yield a call with one tensor, or all of them, of another dtype, or one of another shape."""
+    count = len([*tensors(surface, given)])
+    changes = [partial(to_dtype, surface, dtype) for dtype in DTYPES]
+    shapes = [lambda x: x[..., None], lambda x: x[:0] if x.ndim else x, lambda x: x[0] if x.ndim and len(x) else x]
+    places = [({place}, change) for place in range(count) for change in (*changes, *shapes)]
+    for chosen, change in [*places, *[(set(range(count)), change) for change in changes]]:
+        numbers = iter(range(count))
+        yield map_tensors(surface, lambda x, c=chosen, f=change, n=numbers: f(x) if next(n) in c else x, given)
+
+
+def to_dtype(surface: Any, name: str, tensor: Any) -> Any:
+    if surface.name == "numpy":
+        return np.asarray(tensor).astype(name) if np.asarray(tensor).dtype.kind in "biufc" else tensor
+    dtype = getattr(torch, name)
+    differentiable = tensor.requires_grad and (dtype.is_floating_point or dtype.is_complex)
+    return tensor.detach().to(dtype).requires_grad_(differentiable)
+
+
+def fails_for_all_values(surface: Any, op: Op, given: Any) -> bool:
+    empty = np.zeros_like if surface.name == "numpy" else torch.zeros_like
+    return not [*results(surface, op, given)] and not [*results(surface, op, map_tensors(surface, empty, given))]
+
+
+def test_a_call_on_private_data_that_fails_for_all_values_raises(surface: Any, request: pytest.FixtureRequest) -> None:
+    """Data of another dtype, for instance, must not be computed on as if the call had worked."""
+    calls: Calls = request.getfixturevalue(f"{surface.name}_calls")
+    make_hook = partial(sy.TorchHook, torch) if surface.name == "torch" else partial(sy.NumpyHook, np)
+    silent, tried, chance = set(), 0, random.Random(SEED)
+    with make_hook() as hook, np.errstate(all="ignore"):
+        hook.local_worker.user = "eve"
+        worker = sy.VirtualWorker(hook, id="bob")
+
+        def protect(tensor: Any) -> Any:
+            plain = tensor if surface.name == "torch" else hook.array(tensor)
+            worker.load_data([plain.private_tensor(["alice"]).tag(tag := f"#{worker.objects_count}")])
+            return worker.search(tag)[0]
+
+        for op, found in calls.items():
+            variants = [*change_forms(surface, found[0])] if found else []
+            for given in chance.sample(variants, min(VARIANTS, len(variants))):
+                if not fails_for_all_values(surface, op, given):
+                    continue
+                tried += 1
+                worker.clear_objects()
+                args, kwargs = map_tensors(surface, protect, given)
+                with contextlib.suppress(Exception):
+                    for leaf in leaves(op.func(*args, **kwargs)):
+                        if (pointer := getattr(leaf, "child", None)) is not None:
+                            pointer._location.ask(Describe((pointer.id_at_location,), None))
+                    silent.add(op.name)
+
+    assert silent == set()
+    assert tried > 100

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -334,18 +335,42 @@ def test_the_state_of_a_plan_shows_no_values(hook: Any) -> None:
 
 SCALE = 1.0
 MASK = torch.ones(3)
+OPTIONS: dict[str, Any] = {"factors": [1.0], "mask": torch.ones(3)}
+
+
+class Slots:
+    """An object without a dict."""
+
+    __slots__ = ("factor",)
+
+
+class Constants:
+    """A class that is used without an object."""
+
+    factor = 1.0
+    factors: ClassVar[Any] = deque([1.0])
+
+
+SLOTS = Slots()
+
+
+def read_all(factors: Any = (1.0, [1.0])) -> Any:
+    """Return a product of what containers, classes and slots hold."""
+    numbers = OPTIONS["factors"][0] * SLOTS.factor * Constants.factor * Constants.factors[0] * factors[1][0]
+    return numbers * OPTIONS["mask"]
 
 
 class Scaled(torch.nn.Module):
     """A layer whose code reads variables of its module."""
 
     def forward(self, x: Any) -> Any:
-        return x * SCALE * MASK * self.factor()
+        return x * SCALE * MASK * self.factor() * read_all() * self.common[0]
 
     def factor(self) -> float:
         return self.weight
 
     weight = 1.0
+    common = (1.0,)
 
 
 class Trainer(Training):
@@ -355,6 +380,7 @@ class Trainer(Training):
         super().__init__(make_optimizer)
         self.model.append(Scaled())
         self.rate, self.epoch, self.part = 1.0, 0, slice(0, 3)
+        self.options = {"rate": [1.0]}
 
     def step(self, x: Any, y: Any) -> Any:
         self.optimizer.zero_grad()
@@ -364,7 +390,7 @@ class Trainer(Training):
         return loss
 
     def find_loss(self, x: Any, y: Any) -> Any:
-        return self.rate * torch.nn.functional.cross_entropy(self.model(x), y)
+        return self.rate * self.options["rate"][0] * torch.nn.functional.cross_entropy(self.model(x), y)
 
     def log(self) -> int:
         return self.epoch
@@ -385,6 +411,14 @@ SETTINGS: dict[str, Any] = {
     "tensor that a layer reads": set_mask,
     "requires_grad": lambda training: training.model[0].weight.requires_grad_(False),
     "parameters of a group": lambda training: training.optimizer.param_groups[0]["params"].pop(),
+    "number in an attribute": lambda training: training.options["rate"].__setitem__(0, 0.5),
+    "number in a variable": lambda _training: OPTIONS["factors"].__setitem__(0, 0.5),
+    "tensor in a variable": lambda _training: OPTIONS.update(mask=MASK * 0.5),
+    "slot": lambda _training: setattr(SLOTS, "factor", 0.5),
+    "attribute of a class": lambda _training: setattr(Constants, "factor", 0.5),
+    "number in an attribute of a class": lambda _training: Constants.factors.__setitem__(0, 0.5),
+    "attribute of the class of a layer": lambda _training: setattr(Scaled, "common", (0.5,)),
+    "number in a default": lambda _training: read_all.__defaults__[0][1].__setitem__(0, 0.5),  # type: ignore[index]
     "hook of a layer": lambda training: training.model[0].register_forward_hook(lambda *args: args[-1] * 2),
 }
 
@@ -393,6 +427,12 @@ SETTINGS: dict[str, Any] = {
 def module_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SCALE", "MASK"):
         monkeypatch.setattr(__name__ + "." + name, globals()[name])
+    monkeypatch.setattr(Scaled, "common", (1.0,))
+    monkeypatch.setattr(Constants, "factor", 1.0)
+    monkeypatch.setattr(Constants, "factors", deque([1.0]))
+    monkeypatch.setattr(read_all, "__defaults__", ((1.0, [1.0]),))
+    OPTIONS.update(factors=[1.0], mask=torch.ones(3))
+    SLOTS.factor = 1.0
 
 
 @pytest.mark.usefixtures("module_variables")
@@ -418,6 +458,16 @@ def test_every_setting_is_recorded_again_when_sent_and_refused_in_calls(bob: Any
     local.step(*local.data[2])
     there.get()
     assert equal(everything(remote), everything(local))
+
+
+def test_an_array_whose_numbers_are_constants_is_read_again_when_a_plan_is_sent(hook: Any, bob: Any) -> None:
+    numpy = pytest.importorskip("numpy")
+    factors = numpy.array([2.0])
+    plan = sy.Plan("scale", lambda x: x * float(factors[0])).build(torch.ones(2))
+
+    factors[0] = 5.0
+
+    assert plan.send(bob)(torch.ones(2)).get().tolist() == [5.0, 5.0]
 
 
 def test_a_partial_function_and_its_arguments_are_recorded(hook: Any, bob: Any) -> None:

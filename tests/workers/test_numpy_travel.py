@@ -260,6 +260,22 @@ def test_what_is_published_stays(x: Any, carol: Any) -> None:
     assert carol.objects_count == 2
 
 
+def test_an_array_is_not_encoded_or_shared_in_place(x: Any, carol: Any, dave: Any) -> None:
+    fixed = x.fix_precision()
+    integers = x.astype(np.int64)
+
+    for ask in (
+        x.fix_precision_,
+        x.fix_prec_,
+        fixed.float_precision_,
+        lambda: integers.share_(carol, dave),
+        lambda: x.encrypt(workers=[carol, dave], inplace=True),
+    ):
+        with pytest.raises(TypeError, match=r"an array cannot turn into a chain; assign the result, e.g. `x = x.fix"):
+            ask()
+    assert x.tolist() == fixed.float_precision().tolist() == [1.0, 2.0, 3.0]
+
+
 def test_nothing_happens_in_place(x: Any, carol: Any) -> None:
     p = x.send(carol)
 

@@ -8,7 +8,9 @@ depends only on forms, too. The real result must have the inferred form, or it i
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -147,7 +149,10 @@ def run_dry(execution: Execution) -> DryRun:
 
 
 def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
-    """Run a call on examples of its forms until it works; return the error if all fail alike, None if undecided."""
+    """Run a call on examples of its forms until it works; return the error if all fail alike, None if undecided.
+
+    One of them may fail in another way, for instance because all ones are out of range.
+    """
     call = execution.args, execution.kwargs
     if any(isinstance(leaf, execution.framework.generators) for leaf in leaves(call)):
         return None  # It would draw numbers that the sender expects.
@@ -160,9 +165,17 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
             if examples.are_missing:
                 break
             errors.append(error)
-    texts = {(type(error), str(error)) for error in errors}
-    is_certain = len(errors) > 1 and len(texts) == 1 and not isinstance(errors[0], (SyftError, MemoryError))
-    return errors[0].with_traceback(None) if is_certain else None
+    if len(errors) < 2:
+        return None
+    missing = [error for error in errors if isinstance(error, NotImplementedError)]  # There is no kernel for a dtype.
+    texts = [(type(error), _DIGITS.sub("", str(error))) for error in errors]  # They may name an index of the examples.
+    (common, count), *_ = Counter(texts).most_common(1)
+    first = missing[0] if missing else errors[texts.index(common)]
+    is_certain = bool(missing) or count >= max(len(errors) - 1, 2)
+    return first.with_traceback(None) if is_certain and not isinstance(first, (SyftError, MemoryError)) else None
+
+
+_DIGITS = re.compile(r"\d+")
 
 
 EXAMPLES = 4
