@@ -191,8 +191,13 @@ class Snapshot:
         parts = container.values() if isinstance(container, dict) else container
         self._containers += (container.keys(), parts) if isinstance(container, dict) else (parts,)
         for part in list(parts) if depth else ():
-            if isinstance(part, dict) or (isinstance(part, list) and len(part) <= MAX_OBJECTS):
+            if isinstance(part, dict) or (isinstance(part, list) and _is_kept(part)):
                 self._add(part, depth - 1)
+
+
+def _is_kept(parts: list[Any]) -> bool:
+    """Return whether a list may be kept: one with weak references, as recurrent layers have, would keep them alive."""
+    return len(parts) <= MAX_OBJECTS and not any(isinstance(part, ReferenceType) for part in parts)
 
 
 _DEPTH = 3

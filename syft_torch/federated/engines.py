@@ -9,15 +9,15 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import torch
 
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated import loops
 from syft_torch.federated.clients import Client, Clients, Job
 from syft_torch.federated.losses import Loss, ModelForms
@@ -191,6 +191,39 @@ class StackedEngine(Engine):
         return results
 
 
+def run_on_each(clients: Iterable[Client], function: Callable[[Client], Nested]) -> Iterator[tuple[Client, Nested]]:
+    """Yield what a function returns or raises for each client; those on a network run at the same time, in threads."""
+    waiting: deque[tuple[Client, list[Nested]]] = deque()
+    found: list[tuple[Client, list[Nested]]] = []
+    for client in clients:
+        if client.is_local:
+            yield client, _try(function, client)
+        else:
+            found.append((client, []))
+    waiting.extend(found)
+
+    def work() -> None:
+        while waiting:
+            with suppress(IndexError):  # Another thread has taken the last one.
+                client, outcome = waiting.popleft()
+                outcome.append(_try(function, client))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in found[:MAX_THREADS]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    yield from [(client, outcome[0]) for client, outcome in found]
+
+
+def _try(function: Callable[[Client], Nested], client: Client) -> Nested:
+    try:
+        with client.open():
+            return function(client)
+    except Exception as error:  # noqa: BLE001  # it is reported
+        return error.with_traceback(None)
+
+
 def _join(datasets: list[list[Tensor]]) -> list[Tensor]:
     return datasets[0] if len(datasets) == 1 else [torch.cat(column) for column in zip(*datasets, strict=True)]
 
@@ -203,14 +236,30 @@ def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     yield from groups.values()
 
 
-def can_stack(job: Job, clients: Clients) -> bool:
-    """Return whether stacking gives the same results, and is likely to be faster."""
-    steps = [step for program in job.train for step in program.routines[0].steps if step.framework]
-    losses = [Loss(program, job.parts) for program in job.train]
-    are_plain = not any(loss.is_random for loss in losses)
-    is_fast = not any(word in step.op for step in steps for word in _SLOW_STACKED)
-    return len(clients) > 1 and are_plain and is_fast and clients.are_local
+def choose_engine(wanted: str | None, job: Job, clients: Clients, lr: float | None) -> Engine:
+    """Return the engine that was asked for, or the one that is likely to be faster; both give the same results."""
+    obstacle = find_obstacle(job)
+    if wanted == "stacked" and obstacle is not None:
+        _log.warning("cannot stack clients: %s; each trains alone", obstacle)
+    stacks = wanted == "stacked" or (wanted is None and len(clients) > 1 and clients.are_local and not _is_slow(job))
+    return StackedEngine(job, lr) if stacks and obstacle is None else Engine(job, lr)
 
 
-_SLOW_STACKED = ("conv", "lstm", "gru", "rnn", "batch_norm")
+def find_obstacle(job: Job) -> str | None:
+    """Return why the models of several clients cannot be trained in one loop with the same results, or None."""
+    shape = ModelForms(job.train[0], len(job.fixed), job.parts)
+    if len(shape.forms) > len(shape.parameters):
+        return "the model has running statistics, for instance batch norm"
+    if any(Loss(program, job.parts).is_random for program in job.train):
+        return "the model or the loss draws random numbers, for instance dropout"
+    return None
+
+
+def _is_slow(job: Job) -> bool:
+    """Return whether stacking is likely to take longer."""
+    names = [step.op for program in job.train for step in program.routines[0].steps if step.framework]
+    return any(word in name for name in names for word in _SLOW_STACKED)
+
+
+_SLOW_STACKED = ("conv", "lstm", "gru", "rnn")
 """Operations that are slower for several models at once than one after the other."""

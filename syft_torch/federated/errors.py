@@ -62,6 +62,10 @@ class FederatedError(SyftError, ValueError):
         "and the history have all earlier rounds; call `fit` again to continue"
     )
     checkpoint = Text("cannot continue from {path!r}: {why}; {advice}")
+    unwritten = Text(
+        "cannot write the checkpoint {path!r}: {why}; the file has the rounds that it had before; make room, and call "
+        "`fit` again to continue from it"
+    )
     strategy = Text("cannot use {strategy}: {why}")
 
 

@@ -36,7 +36,9 @@ class _Peak(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
         self.most = self._now = 0
         self._sizes: dict[int, int] = {}
 
-    def __torch_dispatch__(self, func: Function, types: Nested, args: Args = (), kwargs: Kwargs | None = None) -> Nested:
+    def __torch_dispatch__(
+        self, func: Function, types: Nested, args: Args = (), kwargs: Kwargs | None = None
+    ) -> Nested:
         result = func(*args, **(kwargs or {}))
         for leaf in leaves(result):
             if isinstance(leaf, torch.Tensor):

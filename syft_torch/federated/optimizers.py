@@ -63,8 +63,8 @@ def _to_number(name: str, value: Nested) -> Nested:
 
 def is_number(value: object) -> bool:
     """Return whether an option of an optimizer is a finite number, a flag, None, or a pair of numbers."""
-    if type(value) in (tuple, list):
-        return len(value) == 2 and all(map(_is_finite, value))  # type: ignore[arg-type]  # it is a sequence
+    if isinstance(value, tuple | list):
+        return len(value) == 2 and all(map(_is_finite, value))
     return value is None or type(value) is bool or _is_finite(value)
 
 

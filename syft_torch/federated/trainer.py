@@ -25,7 +25,7 @@ from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
-from syft_torch.federated.engines import Engine, Outcome, StackedEngine, Task, can_stack
+from syft_torch.federated.engines import Outcome, Task, choose_engine, run_on_each
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import History, Row, write_report
 from syft_torch.federated.layout import Layout
@@ -119,8 +119,7 @@ class FederatedTrainer:
         self._layout = Layout(recorded.trained)
         self._size = sum(tensor.numel() for tensor in recorded.trained[: recorded.parameters])
         self.strategy.begin(self._size, len(self.clients), name, groups[0][0])
-        stacks = engine == "stacked" or (engine is None and can_stack(self._job, self.clients))
-        self._engine: Engine = (StackedEngine if stacks else Engine)(self._job, self._lr)
+        self._engine = choose_engine(engine, self._job, self.clients, self._lr)
         self._evaluation: Evaluation | None = None
         self._measurements: dict[object, Measurement] = {}
 
@@ -204,7 +203,7 @@ class FederatedTrainer:
             if path.exists():
                 self._restore(path)
         show = _Progress(last, sys.stderr.isatty() if progress is None else progress)
-        with self._deadline():
+        with self._deadline(self.clients):
             for row in self._run_rounds(last):
                 self.history.rows.append(row)
                 if path is not None:
@@ -355,10 +354,10 @@ class FederatedTrainer:
                 tensor.copy_(value)
 
     @contextmanager
-    def _deadline(self) -> Iterator[None]:
+    def _deadline(self, clients: Clients) -> Iterator[None]:
         """Use the timeout of the trainer for workers on a network."""
         changed = []
-        for client in self.clients.values() if self._timeout is not None else ():
+        for client in clients.values() if self._timeout is not None and not clients.are_local else ():
             if not client.is_local and hasattr(client.location, "timeout"):
                 changed.append((client.location, client.location.timeout))
                 client.location.timeout = self._timeout
@@ -384,22 +383,21 @@ class FederatedTrainer:
         measurement = self._measure(functions, forms)
         weights = self.weights
         found = Evaluation(tuple(functions))
-        with self._deadline():
-            for client in clients.values():
-                self._evaluate(client, measurement, weights, found)
+
+        def measure(client: Client) -> tuple[list[float], int]:
+            return client.evaluate(measurement, weights, self._reason, self._patience).tolist(), client.samples
+
+        with self._deadline(clients):
+            for client, outcome in run_on_each(clients.values(), measure):
+                if isinstance(outcome, Exception):
+                    found.left_out[client.id] = _explain(outcome)
+                else:
+                    found.add(client.id, *outcome)
         if not found.samples:
             reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
             raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
         self._evaluation = found
         return found
-
-    def _evaluate(self, client: Client, measurement: Measurement, weights: Tensor, found: Evaluation) -> None:
-        try:
-            with client.open():
-                sums = client.evaluate(measurement, weights, self._reason, self._patience)
-                found.add(client.id, sums.tolist(), client.samples)
-        except Exception as error:  # noqa: BLE001  # it is reported
-            found.left_out[client.id] = _explain(error)
 
     def _find_forms_of(self, clients: Clients) -> list[Form]:
         kept = self.clients
@@ -464,7 +462,10 @@ class FederatedTrainer:
         kept = {"weights": self.weights, **{f"strategy/{name}": tensor for name, tensor in tensors.items()}}
         facts: Kwargs = {"run": self._identify(), "strategy": numbers, "history": self.history.dump()}
         facts["starts"] = self._starts
-        checkpoints.save(path, checkpoints.Checkpoint(kept, facts))
+        try:
+            checkpoints.save(path, checkpoints.Checkpoint(kept, facts))
+        except OSError as error:
+            raise FederatedError.unwritten(str(path), error.strerror or str(error)) from None
 
     def _restore(self, path: Path) -> None:
         """Continue from a checkpoint, unless this trainer has done its rounds itself."""

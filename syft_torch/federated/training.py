@@ -244,8 +244,8 @@ class LoopOp:
         step = self._memory.get(key)
         if step is None:
             step = remember(self._memory, key, measure_peak(self.rehearse, args))
-        shuffled = 8 * sum(key) + min(sum(tensor.nbytes for tensor in data), loops.MAX_BLOCK)
-        return step + shuffled + loops.OPTIMIZER_STATES * weights.nbytes
+        size: int = sum(tensor.nbytes for tensor in data)
+        return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + loops.OPTIMIZER_STATES * int(weights.nbytes)
 
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
         """Do one step for each length of batches; return results of the right form."""

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from time import sleep
 from typing import Any, NamedTuple
 
