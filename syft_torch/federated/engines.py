@@ -232,7 +232,8 @@ def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Return tasks in groups with data of the same form."""
     groups: dict[object, list[Task]] = {}
     for task in tasks:
-        groups.setdefault(task.client.samples, []).append(task)
+        forms = tuple([(known.shape, known.dtype) for part in task.client.forms for known in part])
+        groups.setdefault(forms, []).append(task)
     yield from groups.values()
 
 

@@ -19,6 +19,7 @@ class FederatedError(SyftError, ValueError):
         "cannot make a FederatedDataset: a dataset of {count} samples is not on a worker; send it first, e.g. "
         "`dataset.send(bob)`"
     )
+    one_worker = Text("cannot federate a dataset over a {kind}: pass a list of workers, e.g. `[bob, alice]`")
     repeated_worker = Text("cannot federate a dataset: a worker is given twice; give each worker once")
     few_samples = Text(
         "cannot federate a dataset of {samples} samples over {workers} workers: each must get at least one; give fewer "
@@ -53,7 +54,10 @@ class FederatedError(SyftError, ValueError):
     # --- the trainer
 
     trainer = Text("cannot train: {why}; {advice}")
-    loss = Text("cannot record the loss: it returns {found}; return a tensor with one number, e.g. a mean")
+    loss = Text(
+        "cannot record the {what}: it returns {found}; each function must return a tensor with one real number, e.g. a "
+        "mean"
+    )
     form = Text(
         "cannot train: worker {worker!r} has {found}, and worker {other!r} has {expected}; give all data the same form"
     )

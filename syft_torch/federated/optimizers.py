@@ -31,8 +31,8 @@ Groups = tuple[tuple[Kwargs, tuple[int, ...]], ...]
 def describe(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> tuple[str, Groups]:
     """Return the name and the numbers of the optimizer that a function makes for the parameters of a model."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    made = make(iter(parameters))
-    if not isinstance(made, optim.Optimizer):
+    made: Nested = make(iter(parameters)) if callable(make) else make
+    if not (callable(make) and isinstance(made, optim.Optimizer)):
         raise FederatedError.trainer(
             f"the optimizer is a {type(made).__name__}", "pass a function, e.g. `lambda p: optim.SGD(p, lr=0.1)`"
         )

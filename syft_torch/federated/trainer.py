@@ -24,12 +24,12 @@ from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
-from syft_torch.federated.dataset import FederatedDataset
+from syft_torch.federated.dataset import FederatedDataset, is_remote
 from syft_torch.federated.engines import Outcome, Task, choose_engine, run_on_each
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import History, Row, write_report
 from syft_torch.federated.layout import Layout
-from syft_torch.federated.loops import find_lengths
+from syft_torch.federated.loops import Settings, find_lengths, is_size
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.population import Population
 from syft_torch.federated.strategies import FedAvg, Strategy, Update
@@ -103,7 +103,8 @@ class FederatedTrainer:
         self._shuffle, self._seed, self._max_norm, self._timeout = shuffle, seed, max_norm, timeout
         self._buffer, self._staleness = buffer, staleness or (lambda age: (1 + age) ** -0.5)
         self._reason, self._patience = reason, patience
-        self._require_arguments(epochs, batch_size, engine)
+        self._require_arguments()
+        self._require_options(epochs, batch_size, engine)
         self.clients = make_clients(data)
         self.clients_per_round = self._limit(clients_per_round)
         self._min_results = min_results
@@ -114,6 +115,7 @@ class FederatedTrainer:
         self._lr = groups[0][0].get("lr") if len(groups) == 1 else None
         settings: Kwargs = {"epochs": epochs, "batch_size": batch_size, "optimizer": name, "groups": groups}
         settings |= {"clip": clip, "clip_grad": clip_grad, "proximal": float(self.strategy.proximal)}
+        Settings.read(settings)
         recorded = self._recorded
         self._job = Job(recorded.programs, recorded.fixed, settings, len(forms), reason, patience)
         self._layout = Layout(recorded.trained)
@@ -125,9 +127,11 @@ class FederatedTrainer:
 
     # --- checks
 
-    def _require_arguments(self, epochs: object, batch_size: object, engine: object) -> None:
+    def _require_arguments(self) -> None:
         if not isinstance(self.model, nn.Module):
             raise FederatedError.trainer(f"the model is a {type(self.model).__name__}", "pass a torch module")
+        if any(is_remote(tensor) for tensor in (*self.model.parameters(), *self.model.buffers())):
+            raise FederatedError.trainer("the model is on a worker", "fetch it first: `model.get()`")
         if not callable(self.loss):
             raise FederatedError.trainer(f"the loss is a {type(self.loss).__name__}", "pass a function")
         if not isinstance(self.data, FederatedDataset | Population):
@@ -138,6 +142,8 @@ class FederatedTrainer:
             raise FederatedError.trainer(
                 f"the strategy is a {type(self.strategy).__name__}", "pass an instance of a subclass of `fl.Strategy`"
             )
+
+    def _require_options(self, epochs: object, batch_size: object, engine: object) -> None:
         if not _is_count(epochs):
             raise FederatedError.trainer(f"epochs is {epochs!r}", "pass a positive integer")
         if batch_size is not None and not _is_count(batch_size):
@@ -146,6 +152,11 @@ class FederatedTrainer:
             raise FederatedError.trainer(f"there is no engine {engine!r}", 'use "workers", "stacked" or None')
         if self._buffer is not None and not _is_count(self._buffer):
             raise FederatedError.trainer(f"buffer is {self._buffer!r}", "pass a positive integer, or None")
+        if type(self._seed) is not int:
+            raise FederatedError.trainer(f"seed is {self._seed!r}", "pass an integer")
+        for name, value in (("max_norm", self._max_norm), ("timeout", self._timeout), ("patience", self._patience)):
+            if not is_size(value):
+                raise FederatedError.trainer(f"{name} is {value!r}", "pass a positive number")
 
     def _limit(self, clients_per_round: int | None) -> int:
         if not self.clients:
@@ -246,7 +257,7 @@ class FederatedTrainer:
             self._fill(weights, number)
             task, outcome = self._engine.take()
             if isinstance(outcome, Update):
-                outcome.weight = float(self._staleness(number - task.version))
+                outcome.weight = self._weigh(number - task.version)
             found = [(task.client.id, outcome)]
             good, bad = self._sort_out(found)
             updates += good
@@ -254,6 +265,13 @@ class FederatedTrainer:
             failures += len(bad)
         needed = self._min_results if self._min_results is not None else wanted
         return self._finish(number, weights, updates, left_out, needed, began)
+
+    def _weigh(self, age: int) -> float:
+        """Return the weight of an update that began some rounds ago."""
+        weight = float(self._staleness(age))
+        if not 0 < weight < float("inf"):
+            raise FederatedError.trainer(f"`staleness({age})` returns {weight}", "return a positive number")
+        return weight
 
     def _fill(self, weights: Tensor, number: int) -> None:
         """Start trainings until as many run as are wanted at the same time."""
@@ -422,6 +440,7 @@ class FederatedTrainer:
             recorded = record(self.model, partial(_compute_metrics, given), forms, lengths, given, self._recorded)
         finally:
             self.model.train(training)
+        _require_numbers("metrics", recorded, len(functions))
         settings = {"batch_size": size}
         made = Measurement(recorded.programs, recorded.fixed, settings, len(forms))
         self._measurements[key] = made
@@ -549,11 +568,18 @@ class _Progress:
 
 def _record_loss(model: nn.Module, loss: Function, forms: list[Form], lengths: list[int]) -> Recorded:
     recorded = record(model, partial(_compute_loss, loss), forms, lengths, (loss,))
-    answer = recorded.answer
-    if len(answer) != 1 or answer[0].shape != ():
-        shapes = [f"a tensor of shape {list(each.shape or ())}" for each in answer]
-        raise FederatedError.loss(", ".join(shapes) or "no tensor")
+    _require_numbers("loss", recorded, 1)
+    if not recorded.answer[0].requires_grad:
+        raise FederatedError.trainer("the loss does not depend on the parameters", "compute it from the model's output")
     return recorded
+
+
+def _require_numbers(what: str, recorded: Recorded, count: int) -> None:
+    """Raise unless a recorded function returns as many real numbers as are needed."""
+    answer = recorded.answer
+    if len(answer) != count or any(each.shape != () or not each.dtype.is_floating_point for each in answer):
+        kinds = [f"{str(each.dtype).rpartition('.')[2]}{list(each.shape or ())}" for each in answer]
+        raise FederatedError.loss(what, ", ".join(kinds) or "no tensor")
 
 
 def _compute_loss(loss: Function, model: nn.Module, *batch: Tensor) -> Nested:

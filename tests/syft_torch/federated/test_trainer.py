@@ -282,6 +282,16 @@ def test_a_client_that_fails_does_not_spoil_the_stack(hook: Any) -> None:
     assert "Target 77 is out of bounds" in history[0].left_out["w1"]
 
 
+def test_clients_of_a_population_with_data_of_another_form_are_named(hook: Any) -> None:
+    def load(number: int) -> Any:
+        return torch.randn(20, 4 + (number == 2)), torch.zeros(20).long()
+
+    history = make_trainer(hook, fl.Population(4, load), engine="stacked").fit(1)
+
+    assert history[0].workers == ["client-0", "client-1", "client-3"]
+    assert "its data has the form torch.float32[20, 5]" in history[0].left_out["client-2"]
+
+
 def test_clients_of_a_population_exist_while_they_train(hook: Any) -> None:
     loaded: list[int] = []
 
@@ -771,11 +781,22 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         ({"model": 3}, "the model is a int"),
         ({"model": nn.ReLU()}, "uses no parameter"),
         ({"loss": "mse"}, "the loss is a str"),
-        ({"loss": lambda o, t: cross_entropy(o, t, reduction="none")}, "it returns a tensor of shape"),
-        ({"loss": lambda o, t: (cross_entropy(o, t), o.sum())}, "a tensor of shape"),
+        ({"loss": lambda o, t: cross_entropy(o, t, reduction="none")}, "it returns float32[3]"),
+        ({"loss": lambda o, t: (cross_entropy(o, t), o.sum())}, "it returns float32[], float32[]"),
+        ({"loss": lambda o, _t: o.argmax(dim=1).sum()}, "it returns int64[]"),
+        ({"loss": lambda o, _t: o.detach().sum()}, "the loss does not depend on the parameters"),
         ({"loss": lambda _o, _t: 3.0}, "it returns no tensor"),
         ({"loss": lambda o, t: cross_entropy(o, t).item()}, "reads a value"),
         ({"optimizer": lambda p: None}, "the optimizer is a NoneType"),
+        ({"optimizer": sgd(make_model().parameters())}, "the optimizer is a SGD; pass a function"),
+        ({"optimizer": lambda p: optim.SGD(p, lr=float("nan"))}, "the option 'lr' of the optimizer is not a number"),
+        ({"model": make_model().send(bob)}, "the model is on a worker"),
+        ({"clip": -1.0}, "the setting 'clip'"),
+        ({"clip_grad": float("nan")}, "the setting 'clip_grad'"),
+        ({"max_norm": "large"}, "max_norm is 'large'"),
+        ({"timeout": -1}, "timeout is -1"),
+        ({"seed": "a"}, "seed is 'a'"),
+        ({"strategy": fl.Krum(1)}, "it needs 4 updates, and there are 2"),
         ({"optimizer": lambda p: optim.LBFGS(p)}, "workers do not have the optimizer LBFGS"),
         ({"strategy": fl.FedAvg}, "the strategy is a type"),
         ({"epochs": 0}, "epochs is 0"),
@@ -790,6 +811,10 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         with pytest.raises((fl.FederatedError, sy.exceptions.PlanError)) as caught:
             make_trainer(hook, **{"data": data, **options})
         assert text in str(caught.value), options
+    with pytest.raises(fl.FederatedError, match=r"`staleness\(0\)` returns 0.0"):
+        make_trainer(hook, data, buffer=1, staleness=lambda _age: 0).fit(1)
+    with pytest.raises(fl.FederatedError, match=r"it returns float32\[\], float32\[3, 3\]"):
+        make_trainer(hook, data).evaluate(metrics={"output": lambda o, _t: o})
     with pytest.raises(fl.FederatedError, match="rounds is -1"):
         make_trainer(hook, data).fit(-1)
     with pytest.raises(fl.FederatedError, match="a population of 0 clients"):
