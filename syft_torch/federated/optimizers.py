@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from inspect import signature
 from math import isfinite
 
@@ -72,13 +73,12 @@ def _is_finite(value: object) -> bool:
     return type(value) is int or (type(value) is float and isfinite(value))
 
 
-def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim.Optimizer:
-    """Make an optimizer for parameters; raise if the name or an option is not in the table."""
+def require_valid(name: str, groups: Groups) -> None:
+    """Raise unless the optimizer and all of its options are in the table, and their values are valid."""
     kind = OPTIMIZERS.get(name)
     if kind is None:
         raise FederatedError.settings("optimizer", f"is {name!r}, which is not in the table of optimizers")
-    known = kind([nn.Parameter(torch.zeros(()))], **({"lr": 0.1} if kind is optim.SGD else {})).defaults.keys()
-    taken = signature(kind).parameters
+    known, taken = _find_options(name), signature(kind).parameters
     for numbers, _ in groups:
         unknown = [option for option in numbers if option not in known or option in _IGNORED]
         if unknown:
@@ -87,12 +87,23 @@ def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim
             kind([nn.Parameter(torch.zeros(()))], **{option: numbers[option] for option in numbers if option in taken})
         except (TypeError, ValueError) as error:
             raise FederatedError.settings("optimizer", f"is not a valid {name} ({error})") from None
-    options = {"foreach": False} if "foreach" in known else {}
+
+
+def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim.Optimizer:
+    """Make an optimizer for parameters, of a name and options that are valid."""
+    kind = OPTIMIZERS[name]
+    options = {"foreach": False} if "foreach" in _find_options(name) else {}
     return kind(
         [{**numbers, "params": [parameters[p] for p in places]} for numbers, places in groups],
         **_start(kind, groups),
         **options,
     )
+
+
+@cache
+def _find_options(name: str) -> frozenset[str]:
+    start = {"lr": 0.1} if name == "SGD" else {}
+    return frozenset(OPTIMIZERS[name]([nn.Parameter(torch.zeros(()))], **start).defaults)
 
 
 def _start(kind: type[optim.Optimizer], groups: Groups) -> Kwargs:

@@ -15,7 +15,6 @@ from types import GeneratorType
 from typing import ClassVar
 
 import torch
-from torch import nn
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.caches import remember
@@ -200,9 +199,7 @@ class LoopOp:
         places = [place for _, found in self.settings.groups for place in found]
         if len(set(places)) < len(places) or not all(0 <= place < count for place in places) or not places:
             raise FederatedError.settings("groups", "does not name each parameter once")
-        optimizers.make(
-            self.settings.optimizer, self.settings.groups, [nn.Parameter(torch.zeros(1)) for _ in range(count)]
-        )
+        optimizers.require_valid(self.settings.optimizer, self.settings.groups)
 
     def require_operands(self, execution: Execution) -> None:
         """Raise unless weights and data are plain tensors of the recorded forms; needs no values."""
