@@ -182,7 +182,7 @@ class Loss:
         self._empty = [None] * made
         ops = [look_up(step) for step in self._routine.steps if step.framework]
         self.is_random = any(op.random for op in ops)
-        self.is_reviewed = all(op.tier == "reviewed" for op in ops)
+        self.unreviewed = [op.name for op in ops if op.tier != "reviewed"]
         self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in self._routine.steps)
 
     def fits(self, length: int) -> bool:

@@ -130,6 +130,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
+    operation.require_reviewed(execution)
     if worker.guard is not None:
         worker.guard.require_room(sender, operation.op.name, count, operation.measure_memory(execution.args))
     worker.stats.operations += 1
@@ -172,14 +173,14 @@ class LoopOp:
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
-        is_reviewed = all(loss.is_reviewed for loss in self.losses)
+        self._unreviewed = [name for loss in self.losses for name in loss.unreviewed]
         facts = Facts(
             writes=frozenset(),
             discloses="nothing",
             reads_beyond=False,
             partial=True,
             random=any(loss.is_random for loss in self.losses),
-            tier="reviewed" if is_reviewed else "public",
+            tier="public" if self._unreviewed else "reviewed",
         )
         # A worker whose process was ended by one loss refuses that one, and no other.
         name = f"federated.{type(message).__name__.lower()}#{_write_digest(programs)}"
@@ -232,6 +233,12 @@ class LoopOp:
                 )
         if not sum(len(tensor) for tensor in tensors[self.fixed :]):
             raise FederatedError.operands(worker, "it has no samples", "leave this worker out")
+
+    def require_reviewed(self, execution: Execution) -> None:
+        """Raise if the sender may not read the data, and a step of the loss was not reviewed for such data."""
+        if self._unreviewed and not execution.is_readable:
+            why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
+            raise FederatedError.plan("loss", why)
 
     def measure_memory(self, args: Args) -> int:
         """Return about how many bytes the loop needs besides its operands."""
