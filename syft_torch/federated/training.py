@@ -261,7 +261,7 @@ class LoopOp:
             trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
             kept = [tensor.clone() for tensor in fixed]
             with torch.set_grad_enabled(self.is_training):
-                found = self.task.find_loss(length)((*values, *kept, *batch), check=True)
+                found = self.task.find_loss(length).rehearse((*values, *kept, *batch))
             if self.is_training:
                 loops.require_scalar(found)
                 torch.autograd.grad(found, trained, allow_unused=True)

@@ -113,6 +113,33 @@ def test_served_workers_give_the_model_of_virtual_ones(hook: Any, network: Netwo
     assert there.evaluate()["loss"] == pytest.approx(there.evaluate()["loss"])
 
 
+def test_the_program_of_the_docs_runs_on_served_workers(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "federated.md").read_text(encoding="utf-8")
+    program = page.partition("This is the whole program:")[2].partition("```python\n")[2].partition("```")[0]
+    for seed, worker in enumerate(network.workers.values()):
+        parts = zip(make_samples(40, seed), ("#scans", "#labels"), strict=True)
+        worker.load_data([part.tag(tag) for part, tag in parts])
+    urls = [f"ws://127.0.0.1:{server.port}" for server in network.servers.values()]
+    for name, location in network.locations.items():
+        location.close()
+        network.hook.local_worker._known_workers.pop(name)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"sy": sy, "fl": fl, "nn": nn, "optim": optim}
+
+    exec(program, {**names, "urls": urls, "token": TOKEN, "model": make_model()}, names)  # our own page
+
+    shown = capsys.readouterr().out
+    assert len(program.strip().splitlines()) <= 15
+    assert len(names["history"]) == 20
+    assert names["history"].losses[-1] < names["history"].losses[0]
+    assert "accuracy" in shown
+    assert {path.name for path in tmp_path.iterdir()} == {"run.safetensors", "run.html"}
+    for location in names["hospitals"]:
+        location.close()
+
+
 @pytest.mark.parametrize("part", [0.01, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.99])
 def test_a_worker_that_is_lost_in_any_phase_is_named_and_the_round_completes(network: Network, part: float) -> None:
     trainer = network.make_trainer(min_results=2)

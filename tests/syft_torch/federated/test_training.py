@@ -344,6 +344,23 @@ def _shift(x: Any) -> Any:
     return x + 1
 
 
+def test_recurrent_models_train_on_private_data(hook: Any, alice: Any) -> None:
+    class Series(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.linear = torch.nn.GRU(1, 5, batch_first=True), torch.nn.Linear(5, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(self.gru(x.unsqueeze(2))[0][:, -1])
+
+    private = Setting(hook, alice, private=True, model=Series())
+    message = private.message()
+
+    private.location.tell(message)
+
+    assert torch.equal(look(alice, message.result).value, private.train_here()[0])
+
+
 def test_random_numbers_on_private_data_do_not_follow_the_seed_of_the_sender(hook: Any, alice: Any) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 3))
     private = Setting(hook, alice, private=True, model=model)
