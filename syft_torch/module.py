@@ -283,17 +283,20 @@ def _require_whole(tensors: list[torch.Tensor], verb: str) -> None:
 
 
 def move_weights(layers: list[nn.Module], move_all: Callable[[], None]) -> None:
-    """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping."""
+    """Call ``move_all`` while recurrent layers have no weak references to weights, which prevent swapping.
+
+    Their lists are changed in place, because plans that were recorded before refer to them.
+    """
     recurrent = []
     for layer in layers:
         if isinstance(layer, nn.RNNBase):
-            layer._flat_weight_refs = [None] * len(layer._flat_weights)
+            layer._flat_weight_refs[:] = [None] * len(layer._flat_weights)
             recurrent.append(layer)
     try:
         move_all()
     finally:
         for layer in recurrent:
-            layer._flat_weight_refs = [None if w is None else weakref.ref(w) for w in layer._flat_weights]
+            layer._flat_weight_refs[:] = [None if w is None else weakref.ref(w) for w in layer._flat_weights]
 
 
 def _name(module: nn.Module) -> str:

@@ -172,7 +172,7 @@ def _find_values_by_name(function: FunctionType) -> list[tuple[str, object]]:
     return [*_find_variables(function), *defaults]
 
 
-def _add_named(thing: object, names: set[str], found: Settings, with_own: bool = True) -> None:
+def _add_named(thing: object, names: set[str], found: CapturedSettings, with_own: bool = True) -> None:
     """Add the attributes of an object, of its classes, or of a class, that have one of these names and are settings."""
     classes = _find_own_classes(thing)
     for holder in classes:
@@ -246,8 +246,13 @@ class Snapshot:
         parts = container.values() if isinstance(container, dict) else container
         self._containers += (container.keys(), parts) if isinstance(container, dict) else (parts,)
         for part in list(parts) if depth else ():
-            if isinstance(part, dict) or (isinstance(part, _HOLDERS) and len(part) <= MAX_OBJECTS):
+            if isinstance(part, dict) or (isinstance(part, _HOLDERS) and _is_kept(part)):
                 self._add(part, depth - 1)
+
+
+def _is_kept(parts: Collection[object]) -> bool:
+    """Return whether a container may be kept: one of weak references, as in recurrent layers, would keep them alive."""
+    return len(parts) <= MAX_OBJECTS and not any(isinstance(part, ReferenceType) for part in parts)
 
 
 _DEPTH = 3

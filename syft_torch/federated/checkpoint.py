@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from dataclasses import dataclass
@@ -28,8 +29,8 @@ class Checkpoint:
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint: the file always is a complete one, the old or the new."""
-    text = json.dumps({"version": VERSION, **checkpoint.facts})
     tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
+    text = json.dumps({"version": VERSION, "digest": _digest(tensors), **checkpoint.facts})
     try:
         from safetensors.torch import save as encode  # noqa: PLC0415  # optional
     except ImportError:
@@ -48,6 +49,8 @@ def load(path: Path) -> Checkpoint:
         facts = json.loads(text)
         if facts["version"] != VERSION:
             raise FederatedError.checkpoint(str(path), "another release wrote it", "use that release, or another file")
+        if facts["digest"] != _digest(tensors):
+            raise FederatedError.checkpoint(str(path), "it is damaged", "use a copy of it, or another file")
     except FederatedError:
         raise
     except ImportError:
@@ -58,6 +61,15 @@ def load(path: Path) -> Checkpoint:
         why = f"it is not a checkpoint ({type(error).__name__})"
         raise FederatedError.checkpoint(str(path), why, "give the file of a checkpoint, or a new name") from None
     return Checkpoint(tensors, facts)
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    """Return a digest of the names, forms and values of tensors."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        found.update(memoryview(tensor.cpu().reshape(-1).view(torch.uint8).numpy()))
+    return found.hexdigest()
 
 
 def _read_zip(content: bytes) -> tuple[str, dict[str, Tensor]]:

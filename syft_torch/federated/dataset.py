@@ -200,6 +200,8 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
 
 def dataset_federate(dataset: Nested, workers: Sequence[WorkerLike]) -> FederatedDataset:
     """Split a dataset into equal parts, in order, and send one to each worker; lengths differ by one at most."""
+    if isinstance(workers, str) or hasattr(workers, "id"):
+        raise FederatedError.one_worker(type(workers).__name__)
     workers = list(workers)
     if len({_id_of(worker) for worker in workers}) < len(workers):
         raise FederatedError.repeated_worker()

@@ -9,8 +9,8 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import isfinite
 
@@ -19,7 +19,7 @@ import torch
 from syft_core.exceptions import SyftError
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated import loops
 from syft_torch.federated.clients import Client, Job
 from syft_torch.federated.layout import Layout
@@ -233,6 +233,39 @@ class StackedEngine(Engine):
         return results
 
 
+def run_on_each(clients: Iterable[Client], function: Callable[[Client], Nested]) -> Iterator[tuple[Client, Nested]]:
+    """Yield what a function returns or raises for each client; those on a network run at the same time, in threads."""
+    waiting: deque[tuple[Client, list[Nested]]] = deque()
+    found: list[tuple[Client, list[Nested]]] = []
+    for client in clients:
+        if client.is_local:
+            yield client, _try(function, client)
+        else:
+            found.append((client, []))
+    waiting.extend(found)
+
+    def work() -> None:
+        while waiting:
+            with suppress(IndexError):  # Another thread has taken the last one.
+                client, outcome = waiting.popleft()
+                outcome.append(_try(function, client))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in found[:MAX_THREADS]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    yield from [(client, outcome[0]) for client, outcome in found]
+
+
+def _try(function: Callable[[Client], Nested], client: Client) -> Nested:
+    try:
+        with client.open():
+            return function(client)
+    except Exception as error:  # noqa: BLE001  # it is reported
+        return error.with_traceback(None)
+
+
 def _join(datasets: list[list[Tensor]]) -> list[Tensor]:
     return datasets[0] if len(datasets) == 1 else [torch.cat(column) for column in zip(*datasets, strict=True)]
 
@@ -241,18 +274,34 @@ def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Return tasks in groups with data of the same form."""
     groups: dict[object, list[Task]] = {}
     for task in tasks:
-        groups.setdefault(task.client.samples, []).append(task)
+        forms = tuple([(known.shape, known.dtype) for part in task.client.forms for known in part])
+        groups.setdefault(forms, []).append(task)
     yield from groups.values()
 
 
-def can_stack(job: Job) -> bool:
-    """Return whether stacking gives the same results, and is likely to be faster."""
-    steps = [step for program in job.train for step in program.routines[0].steps if step.framework]
-    losses = [Loss(program, job.parts) for program in job.train]
-    are_plain = not any(loss.is_random for loss in losses)
-    is_fast = not any(word in step.op for step in steps for word in _SLOW_STACKED)
-    return are_plain and is_fast
+def can_stack(job: Job, wanted: str | None) -> bool:
+    """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
+    obstacle = find_obstacle(job)
+    if wanted == "stacked" and obstacle is not None:
+        _log.warning("cannot stack clients: %s; each trains alone", obstacle)
+    return obstacle is None and (wanted == "stacked" or not _is_slow(job))
 
 
-_SLOW_STACKED = ("conv", "lstm", "gru", "rnn", "batch_norm")
+def find_obstacle(job: Job) -> str | None:
+    """Return why the models of several clients cannot be trained in one loop with the same results, or None."""
+    shape = ModelForms(job.train[0], len(job.fixed), job.parts)
+    if len(shape.forms) > len(shape.parameters):
+        return "the model has running statistics, for instance batch norm"
+    if any(Loss(program, job.parts).is_random for program in job.train):
+        return "the model or the loss draws random numbers, for instance dropout"
+    return None
+
+
+def _is_slow(job: Job) -> bool:
+    """Return whether stacking is likely to take longer."""
+    names = [step.op for program in job.train for step in program.routines[0].steps if step.framework]
+    return any(word in name for name in names for word in _SLOW_STACKED)
+
+
+_SLOW_STACKED = ("conv", "lstm", "gru", "rnn")
 """Operations that are slower for several models at once than one after the other."""

@@ -19,6 +19,7 @@ class FederatedError(SyftError, ValueError):
         "cannot make a FederatedDataset: a dataset of {count} samples is not on a worker; send it first, e.g. "
         "`dataset.send(bob)`"
     )
+    one_worker = Text("cannot federate a dataset over a {kind}: pass a list of workers, e.g. `[bob, alice]`")
     repeated_worker = Text("cannot federate a dataset: a worker is given twice; give each worker once")
     few_samples = Text(
         "cannot federate a dataset of {samples} samples over {workers} workers: each must get at least one; give fewer "
@@ -71,7 +72,10 @@ class FederatedError(SyftError, ValueError):
     # --- the trainer
 
     trainer = Text("cannot train: {why}; {advice}")
-    loss = Text("cannot record the loss: it returns {found}; return a tensor with one number, e.g. a mean")
+    loss = Text(
+        "cannot record the {what}: it returns {found}; each function must return a tensor with one real number, e.g. a "
+        "mean"
+    )
     form = Text(
         "cannot train: worker {worker!r} has {found}, and worker {other!r} has {expected}; give all data the same form"
     )
@@ -80,6 +84,10 @@ class FederatedError(SyftError, ValueError):
         "and the history have all earlier rounds; call `fit` again to continue"
     )
     checkpoint = Text("cannot continue from {path!r}: {why}; {advice}")
+    unwritten = Text(
+        "cannot write the checkpoint {path!r}: {why}; the file has the rounds that it had before; make room, and call "
+        "`fit` again to continue from it"
+    )
     strategy = Text("cannot use {strategy}: {why}")
 
 

@@ -58,7 +58,8 @@ def _is_count(value: object, most: int) -> bool:
     return type(value) is int and 1 <= value <= most
 
 
-def _is_size(value: object) -> bool:
+def is_size(value: object) -> bool:
+    """Return whether a value is a positive number, or None."""
     return value is None or (type(value) in (int, float) and 0 < value < float("inf"))  # type: ignore[operator]
 
 
@@ -80,8 +81,8 @@ _VALID: dict[str, Callable[[Nested], bool]] = {
     "batch_size": lambda value: value is None or _is_count(value, 1 << 40),
     "optimizer": lambda value: type(value) is str,
     "groups": _are_groups,
-    "clip": _is_size,
-    "clip_grad": _is_size,
+    "clip": is_size,
+    "clip_grad": is_size,
     "proximal": lambda value: type(value) in (int, float) and 0 <= value < float("inf"),
 }
 

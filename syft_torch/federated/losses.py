@@ -182,16 +182,22 @@ class Loss:
         self._empty = [None] * made
         ops = [look_up(step) for step in self._routine.steps if step.framework]
         self.is_random = any(op.random for op in ops)
-        self.is_reviewed = all(op.tier == "reviewed" for op in ops)
+        self.unreviewed = [op.name for op in ops if op.tier != "reviewed"]
         self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in self._routine.steps)
 
     def fits(self, length: int) -> bool:
         """Return whether it was recorded for batches of this length."""
         return self.lengths in ({-1}, {length})
 
-    def __call__(self, tensors: Sequence[Nested], check: bool = False) -> Nested:
-        """Replay the steps, and return the answer; with ``check``, raise if the form of a result depends on values."""
-        return self._replay(tensors, partial(self._run, check=check))
+    def __call__(self, tensors: Sequence[Nested]) -> Nested:
+        """Replay the steps, and return the answer."""
+        return self._replay(tensors, self._run)
+
+    def rehearse(self, tensors: Sequence[Nested]) -> Nested:
+        """Replay the steps where the tensors are, on any device; raise if the form of a result depends on values."""
+        device = tensors[0].device
+        with device:
+            return self._replay(tensors, partial(self._run, device=device))
 
     def run_stacked(self, tensors: Sequence[Nested]) -> Nested:
         """Replay the steps within ``vmap``, with kernels that are faster there."""
@@ -211,13 +217,15 @@ class Loss:
             return slots[answer.number]
         return map_leaves(lambda leaf: slots[leaf.number] if type(leaf) is Slot else leaf, answer)
 
-    def _run(self, operations: Sequence[Operation], slots: list[Nested], check: bool = False) -> None:
+    def _run(self, operations: Sequence[Operation], slots: list[Nested], device: torch.device | None = None) -> None:
         for operation in operations:
             operands = [slots[number] for number, _ in operation.reads]
             args = operation.args(operands)
             kwargs = operation.kwargs(operands) if operation.kwargs is not None else {}
-            if check and operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
-                raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
+            if device is not None:
+                if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
+                    raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
+                args, kwargs = map_leaves(partial(_place, device), (args, kwargs))
             self._put(operation, operation.run(*args, **kwargs), slots)
 
     def _run_stacked(self, operations: Sequence[Operation], slots: list[Nested]) -> None:
@@ -239,6 +247,11 @@ class Loss:
             slots[operation.first : operation.first + count] = made
         for number in operation.dead:
             slots[number] = None
+
+
+def _place(device: torch.device, leaf: object) -> object:
+    """Replace the device on which a step creates a tensor."""
+    return device if isinstance(leaf, torch.device) else leaf
 
 
 def _apply_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

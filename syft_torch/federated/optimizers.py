@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from inspect import signature
 from math import isfinite
 
@@ -31,8 +32,8 @@ Groups = tuple[tuple[Kwargs, tuple[int, ...]], ...]
 def describe(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> tuple[str, Groups]:
     """Return the name and the numbers of the optimizer that a function makes for the parameters of a model."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    made = make(iter(parameters))
-    if not isinstance(made, optim.Optimizer):
+    made: Nested = make(iter(parameters)) if callable(make) else make
+    if not (callable(make) and isinstance(made, optim.Optimizer)):
         raise FederatedError.trainer(
             f"the optimizer is a {type(made).__name__}", "pass a function, e.g. `lambda p: optim.SGD(p, lr=0.1)`"
         )
@@ -63,8 +64,8 @@ def _to_number(name: str, value: Nested) -> Nested:
 
 def is_number(value: object) -> bool:
     """Return whether an option of an optimizer is a finite number, a flag, None, or a pair of numbers."""
-    if type(value) in (tuple, list):
-        return len(value) == 2 and all(map(_is_finite, value))  # type: ignore[arg-type]  # it is a sequence
+    if isinstance(value, tuple | list):
+        return len(value) == 2 and all(map(_is_finite, value))
     return value is None or type(value) is bool or _is_finite(value)
 
 
@@ -72,13 +73,12 @@ def _is_finite(value: object) -> bool:
     return type(value) is int or (type(value) is float and isfinite(value))
 
 
-def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim.Optimizer:
-    """Make an optimizer for parameters; raise if the name or an option is not in the table."""
+def require_valid(name: str, groups: Groups) -> None:
+    """Raise unless the optimizer and all of its options are in the table, and their values are valid."""
     kind = OPTIMIZERS.get(name)
     if kind is None:
         raise FederatedError.settings("optimizer", f"is {name!r}, which is not in the table of optimizers")
-    known = kind([nn.Parameter(torch.zeros(()))], **({"lr": 0.1} if kind is optim.SGD else {})).defaults.keys()
-    taken = signature(kind).parameters
+    known, taken = _find_options(name), signature(kind).parameters
     for numbers, _ in groups:
         unknown = [option for option in numbers if option not in known or option in _IGNORED]
         if unknown:
@@ -87,12 +87,23 @@ def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim
             kind([nn.Parameter(torch.zeros(()))], **{option: numbers[option] for option in numbers if option in taken})
         except (TypeError, ValueError) as error:
             raise FederatedError.settings("optimizer", f"is not a valid {name} ({error})") from None
-    options = {"foreach": False} if "foreach" in known else {}
+
+
+def make(name: str, groups: Groups, parameters: Sequence[torch.Tensor]) -> optim.Optimizer:
+    """Make an optimizer for parameters, of a name and options that are valid."""
+    kind = OPTIMIZERS[name]
+    options = {"foreach": False} if "foreach" in _find_options(name) else {}
     return kind(
         [{**numbers, "params": [parameters[p] for p in places]} for numbers, places in groups],
         **_start(kind, groups),
         **options,
     )
+
+
+@cache
+def _find_options(name: str) -> frozenset[str]:
+    start = {"lr": 0.1} if name == "SGD" else {}
+    return frozenset(OPTIMIZERS[name]([nn.Parameter(torch.zeros(()))], **start).defaults)
 
 
 def _start(kind: type[optim.Optimizer], groups: Groups) -> Kwargs:

@@ -118,7 +118,7 @@ class FedProx(FedAvg):
     """FedAvg with local weights that are drawn to the global ones, by mu / 2 ‖w - w0‖² (Li et al. 2020)."""
 
     def __init__(self, mu: float = 0.01) -> None:
-        if not mu >= 0:
+        if not 0 <= mu < float("inf"):
             raise FederatedError.strategy("FedProx", f"mu is {mu}; pass a number that is not negative")
         self.mu = mu
 
@@ -266,18 +266,25 @@ class Krum(Strategy):
     """
 
     def __init__(self, byzantine: int = 1, keep: int = 1) -> None:
-        if byzantine < 0 or keep < 1:
-            raise FederatedError.strategy("Krum", "byzantine must not be negative, and keep must be positive")
+        if type(byzantine) is not int or type(keep) is not int or byzantine < 0 or keep < 1:
+            raise FederatedError.strategy("Krum", "byzantine must be an integer from 0, and keep an integer from 1")
         self.byzantine, self.keep = byzantine, keep
 
-    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Add the chosen difference, or the mean of several."""
-        count, near = len(updates), len(updates) - self.byzantine - 2
-        if near < 1 or self.keep > count:
-            needed = max(self.byzantine + 3, self.keep)
+    def begin(self, size: int, workers: int, optimizer: str, numbers: Kwargs) -> None:
+        """Raise if there are too few workers."""
+        self._require(workers)
+
+    def _require(self, count: int) -> None:
+        needed = max(self.byzantine + 3, self.keep)
+        if count < needed:
             raise FederatedError.strategy(
                 repr(self), f"it needs {needed} updates, and there are {count}; use more workers"
             )
+
+    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Add the chosen difference, or the mean of several."""
+        self._require(len(updates))
+        near = len(updates) - self.byzantine - 2
         values = torch.stack([update.difference for update in updates])
         distances = torch.stack([((values - value).double() ** 2).sum(dim=1) for value in values])
         distances.fill_diagonal_(float("inf"))

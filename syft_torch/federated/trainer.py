@@ -23,13 +23,22 @@ from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
-from syft_torch.federated.dataset import FederatedDataset
-from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, can_stack, explain
+from syft_torch.federated.dataset import FederatedDataset, is_remote
+from syft_torch.federated.engines import (
+    Acceptance,
+    ClientOutcome,
+    Engine,
+    StackedEngine,
+    Task,
+    can_stack,
+    explain,
+    run_on_each,
+)
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import History, Row, write_report
 from syft_torch.federated.hosted import HostedEngine, find_actor
 from syft_torch.federated.layout import Layout
-from syft_torch.federated.loops import find_lengths
+from syft_torch.federated.loops import Settings, find_lengths, is_size
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.metrics import Metric
 from syft_torch.federated.population import Population
@@ -105,7 +114,8 @@ class FederatedTrainer:
         self._shuffle, self._seed, self._timeout = shuffle, seed, timeout
         self._buffer, self._staleness = buffer, staleness or (lambda age: (1 + age) ** -0.5)
         self._reason, self._patience = reason, patience
-        self._require_arguments(epochs, batch_size, engine)
+        self._require_arguments()
+        self._require_options(epochs, batch_size, engine, max_norm)
         self.clients = make_clients(data)
         self.clients_per_round = self._limit(clients_per_round)
         self._min_results = min_results
@@ -116,6 +126,7 @@ class FederatedTrainer:
         self._lr = groups[0][0].get("lr") if len(groups) == 1 else None
         settings: Kwargs = {"epochs": epochs, "batch_size": batch_size, "optimizer": name, "groups": groups}
         settings |= {"clip": clip, "clip_grad": clip_grad, "proximal": float(self.strategy.proximal)}
+        Settings.read(settings)
         recorded = self._recorded
         self._job = Job(recorded.programs, recorded.fixed, settings, len(forms), reason, patience)
         self._layout = Layout(recorded.trained)
@@ -127,7 +138,7 @@ class FederatedTrainer:
         self._measurements: dict[object, Measurement] = {}
 
     def _make_engine(self, engine: str | RayWorkers | None) -> Engine:
-        stacks = engine == "stacked" or (engine != "workers" and can_stack(self._job))
+        stacks = engine != "workers" and can_stack(self._job, engine if isinstance(engine, str) else None)
         population = self.data if isinstance(self.data, Population) else None
         found = [] if population is not None else [find_actor(client) for client in self.clients.values()]
         actors = [actor for actor in dict.fromkeys(found) if actor is not None]
@@ -146,9 +157,11 @@ class FederatedTrainer:
 
     # --- checks
 
-    def _require_arguments(self, epochs: object, batch_size: object, engine: object) -> None:
+    def _require_arguments(self) -> None:
         if not isinstance(self.model, nn.Module):
             raise FederatedError.trainer(f"the model is a {type(self.model).__name__}", "pass a torch module")
+        if any(is_remote(tensor) for tensor in (*self.model.parameters(), *self.model.buffers())):
+            raise FederatedError.trainer("the model is on a worker", "fetch it first: `model.get()`")
         if not callable(self.loss):
             raise FederatedError.trainer(f"the loss is a {type(self.loss).__name__}", "pass a function")
         if not isinstance(self.data, FederatedDataset | Population):
@@ -159,6 +172,8 @@ class FederatedTrainer:
             raise FederatedError.trainer(
                 f"the strategy is a {type(self.strategy).__name__}", "pass an instance of a subclass of `fl.Strategy`"
             )
+
+    def _require_options(self, epochs: object, batch_size: object, engine: object, max_norm: object) -> None:
         if not _is_count(epochs):
             raise FederatedError.trainer(f"epochs is {epochs!r}", "pass a positive integer")
         if batch_size is not None and not _is_count(batch_size):
@@ -167,6 +182,11 @@ class FederatedTrainer:
             raise FederatedError.trainer(f"there is no engine {engine!r}", 'use "workers", "stacked" or None')
         if self._buffer is not None and not _is_count(self._buffer):
             raise FederatedError.trainer(f"buffer is {self._buffer!r}", "pass a positive integer, or None")
+        if type(self._seed) is not int:
+            raise FederatedError.trainer(f"seed is {self._seed!r}", "pass an integer")
+        for name, value in (("max_norm", max_norm), ("timeout", self._timeout), ("patience", self._patience)):
+            if not is_size(value):
+                raise FederatedError.trainer(f"{name} is {value!r}", "pass a positive number")
 
     def _limit(self, clients_per_round: int | None) -> int:
         if not self.clients:
@@ -224,7 +244,7 @@ class FederatedTrainer:
             if path.exists():
                 self._restore(path)
         show = _Progress(last, sys.stderr.isatty() if progress is None else progress)
-        with self._deadline():
+        with self._deadline(self.clients):
             for row in self._run_rounds(last):
                 self.history.rows.append(row)
                 if path is not None:
@@ -267,7 +287,7 @@ class FederatedTrainer:
             self._fill(weights, number)
             task, outcome = self._engine.take()
             if isinstance(outcome, Update):
-                outcome.weight = float(self._staleness(number - task.version))
+                outcome.weight = self._weigh(number - task.version)
             found = [(task.client.id, outcome)]
             good, bad = self._sort_out(found)
             updates += good
@@ -275,6 +295,13 @@ class FederatedTrainer:
             failures += len(bad)
         needed = self._min_results if self._min_results is not None else wanted
         return self._finish(number, weights, updates, left_out, needed, began)
+
+    def _weigh(self, age: int) -> float:
+        """Return the weight of an update that began some rounds ago."""
+        weight = float(self._staleness(age))
+        if not 0 < weight < float("inf"):
+            raise FederatedError.trainer(f"`staleness({age})` returns {weight}", "return a positive number")
+        return weight
 
     def _fill(self, weights: Tensor, number: int) -> None:
         """Start trainings until as many run as are wanted at the same time."""
@@ -358,10 +385,10 @@ class FederatedTrainer:
                 tensor.copy_(value)
 
     @contextmanager
-    def _deadline(self) -> Iterator[None]:
+    def _deadline(self, clients: Clients) -> Iterator[None]:
         """Use the timeout of the trainer for workers on a network."""
         changed = []
-        for client in self.clients.values() if self._timeout is not None else ():
+        for client in clients.values() if self._timeout is not None and not clients.are_local else ():
             if not client.is_local and hasattr(client.location, "timeout"):
                 changed.append((client.location, client.location.timeout))
                 client.location.timeout = self._timeout
@@ -388,22 +415,21 @@ class FederatedTrainer:
         measurement = self._measure(functions, forms)
         weights = self.weights
         found = Evaluation(functions)
-        with self._deadline():
-            for client in clients.values():
-                self._evaluate(client, measurement, weights, found)
+
+        def measure(client: Client) -> tuple[Tensor, int]:
+            return client.evaluate(measurement, weights, self._reason, self._patience), client.samples
+
+        with self._deadline(clients):
+            for client, outcome in run_on_each(clients.values(), measure):
+                if isinstance(outcome, Exception):
+                    found.left_out[client.id] = explain(outcome)
+                else:
+                    found.add(client.id, *outcome)
         if not found.samples:
             reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
             raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
         self._evaluation = found
         return found
-
-    def _evaluate(self, client: Client, measurement: Measurement, weights: Tensor, found: Evaluation) -> None:
-        try:
-            with client.open():
-                sums = client.evaluate(measurement, weights, self._reason, self._patience)
-                found.add(client.id, sums, client.samples)
-        except Exception as error:  # noqa: BLE001  # it is reported
-            found.left_out[client.id] = explain(error)
 
     def _find_forms_of(self, clients: Clients) -> list[Form]:
         kept = self.clients
@@ -428,6 +454,7 @@ class FederatedTrainer:
             recorded = record(self.model, partial(_compute_metrics, given), forms, lengths, given, self._recorded)
         finally:
             self.model.train(training)
+        _require_numbers("metrics", recorded, len(functions))
         settings = {"batch_size": size}
         made = Measurement(recorded.programs, recorded.fixed, settings, len(forms))
         self._measurements[key] = made
@@ -468,7 +495,10 @@ class FederatedTrainer:
         kept = {"weights": self.weights, **{f"strategy/{name}": tensor for name, tensor in tensors.items()}}
         facts: Kwargs = {"run": self._identify(), "strategy": numbers, "history": self.history.dump()}
         facts["starts"] = self._starts
-        checkpoints.save(path, checkpoints.Checkpoint(kept, facts))
+        try:
+            checkpoints.save(path, checkpoints.Checkpoint(kept, facts))
+        except OSError as error:
+            raise FederatedError.unwritten(str(path), error.strerror or str(error)) from None
 
     def _restore(self, path: Path) -> None:
         """Continue from a checkpoint, unless this trainer has done its rounds itself."""
@@ -562,11 +592,18 @@ class _Progress:
 
 def _record_loss(model: nn.Module, loss: Function, forms: list[Form], lengths: list[int]) -> Recorded:
     recorded = record(model, partial(_compute_loss, loss), forms, lengths, (loss,))
-    answer = recorded.answer
-    if len(answer) != 1 or answer[0].shape != ():
-        shapes = [f"a tensor of shape {list(each.shape or ())}" for each in answer]
-        raise FederatedError.loss(", ".join(shapes) or "no tensor")
+    _require_numbers("loss", recorded, 1)
+    if not recorded.answer[0].requires_grad:
+        raise FederatedError.trainer("the loss does not depend on the parameters", "compute it from the model's output")
     return recorded
+
+
+def _require_numbers(what: str, recorded: Recorded, count: int) -> None:
+    """Raise unless a recorded function returns as many real numbers as are needed."""
+    answer = recorded.answer
+    if len(answer) != count or any(each.shape != () or not each.dtype.is_floating_point for each in answer):
+        kinds = [f"{str(each.dtype).rpartition('.')[2]}{list(each.shape or ())}" for each in answer]
+        raise FederatedError.loss(what, ", ".join(kinds) or "no tensor")
 
 
 def _compute_loss(loss: Function, model: nn.Module, *batch: Tensor) -> Nested:

@@ -15,7 +15,6 @@ from types import GeneratorType
 from typing import ClassVar
 
 import torch
-from torch import nn
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.caches import remember
@@ -131,6 +130,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
+    operation.require_reviewed(execution)
     if worker.guard is not None:
         worker.guard.require_room(sender, operation.op.name, count, operation.measure_memory(execution.args))
     worker.stats.operations += 1
@@ -173,14 +173,14 @@ class LoopOp:
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
-        is_reviewed = all(loss.is_reviewed for loss in self.losses)
+        self._unreviewed = [name for loss in self.losses for name in loss.unreviewed]
         facts = Facts(
             writes=frozenset(),
             discloses="nothing",
             reads_beyond=False,
             partial=True,
             random=any(loss.is_random for loss in self.losses),
-            tier="reviewed" if is_reviewed else "public",
+            tier="public" if self._unreviewed else "reviewed",
         )
         # A worker whose process was ended by one loss refuses that one, and no other.
         name = f"federated.{type(message).__name__.lower()}#{_write_digest(programs)}"
@@ -200,9 +200,7 @@ class LoopOp:
         places = [place for _, found in self.settings.groups for place in found]
         if len(set(places)) < len(places) or not all(0 <= place < count for place in places) or not places:
             raise FederatedError.settings("groups", "does not name each parameter once")
-        optimizers.make(
-            self.settings.optimizer, self.settings.groups, [nn.Parameter(torch.zeros(1)) for _ in range(count)]
-        )
+        optimizers.require_valid(self.settings.optimizer, self.settings.groups)
 
     def require_operands(self, execution: Execution) -> None:
         """Raise unless weights and data are plain tensors of the recorded forms; needs no values."""
@@ -236,6 +234,12 @@ class LoopOp:
         if not sum(len(tensor) for tensor in tensors[self.fixed :]):
             raise FederatedError.operands(worker, "it has no samples", "leave this worker out")
 
+    def require_reviewed(self, execution: Execution) -> None:
+        """Raise if the sender may not read the data, and a step of the loss was not reviewed for such data."""
+        if self._unreviewed and not execution.is_readable:
+            why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
+            raise FederatedError.plan("loss", why)
+
     def measure_memory(self, args: Args) -> int:
         """Return about how many bytes the loop needs besides its operands."""
         weights, _, *tensors = args
@@ -244,8 +248,8 @@ class LoopOp:
         step = self._memory.get(key)
         if step is None:
             step = remember(self._memory, key, measure_peak(self.rehearse, args))
-        shuffled = 8 * sum(key) + min(sum(tensor.nbytes for tensor in data), loops.MAX_BLOCK)
-        return step + shuffled + loops.OPTIMIZER_STATES * weights.nbytes
+        size: int = sum(tensor.nbytes for tensor in data)
+        return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + loops.OPTIMIZER_STATES * int(weights.nbytes)
 
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
         """Do one step for each length of batches; return results of the right form."""
@@ -257,7 +261,7 @@ class LoopOp:
             trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
             kept = [tensor.clone() for tensor in fixed]
             with torch.set_grad_enabled(self.is_training):
-                found = self.task.find_loss(length)((*values, *kept, *batch), check=True)
+                found = self.task.find_loss(length).rehearse((*values, *kept, *batch))
             if self.is_training:
                 loops.require_scalar(found)
                 torch.autograd.grad(found, trained, allow_unused=True)

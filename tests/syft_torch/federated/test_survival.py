@@ -25,6 +25,7 @@ torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_torch import federated as fl  # noqa: E402
+from syft_torch.federated.training import Evaluate  # noqa: E402
 
 from .test_trainer import make_model, make_samples  # noqa: E402
 
@@ -112,6 +113,33 @@ def test_served_workers_give_the_model_of_virtual_ones(hook: Any, network: Netwo
     assert there.evaluate()["loss"] == pytest.approx(there.evaluate()["loss"])
 
 
+def test_the_program_of_the_docs_runs_on_served_workers(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "federated.md").read_text(encoding="utf-8")
+    program = page.partition("This is the whole program:")[2].partition("```python\n")[2].partition("```")[0]
+    for seed, worker in enumerate(network.workers.values()):
+        parts = zip(make_samples(40, seed), ("#scans", "#labels"), strict=True)
+        worker.load_data([part.tag(tag) for part, tag in parts])
+    urls = [f"ws://127.0.0.1:{server.port}" for server in network.servers.values()]
+    for name, location in network.locations.items():
+        location.close()
+        network.hook.local_worker._known_workers.pop(name)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"sy": sy, "fl": fl, "nn": nn, "optim": optim}
+
+    exec(program, {**names, "urls": urls, "token": TOKEN, "model": make_model()}, names)  # our own page
+
+    shown = capsys.readouterr().out
+    assert len(program.strip().splitlines()) <= 15
+    assert len(names["history"]) == 20
+    assert names["history"].losses[-1] < names["history"].losses[0]
+    assert "accuracy" in shown
+    assert {path.name for path in tmp_path.iterdir()} == {"run.safetensors", "run.html"}
+    for location in names["hospitals"]:
+        location.close()
+
+
 @pytest.mark.parametrize("part", [0.01, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 0.99])
 def test_a_worker_that_is_lost_in_any_phase_is_named_and_the_round_completes(network: Network, part: float) -> None:
     trainer = network.make_trainer(min_results=2)
@@ -130,6 +158,48 @@ def test_a_worker_that_is_lost_in_any_phase_is_named_and_the_round_completes(net
     assert "cannot reach the worker" in history[1].left_out["south"]
     assert fresh.history.losses[1] < trainer.history.losses[0]
     assert lost is network.locations["south"]
+
+
+@pytest.mark.parametrize("part", [0.01, 0.5, 0.99])
+def test_a_worker_that_is_lost_during_the_evaluation_is_named(network: Network, part: float) -> None:
+    trainer = network.make_trainer()
+    trainer.fit(1)
+    before = network.locations["north"].bytes_moved
+    whole = trainer.evaluate()
+    size = network.locations["north"].bytes_moved - before
+    network.proxies["south"].budgets.append(700 + int(part * size))
+    network.proxies["south"].cut()
+
+    trainer.evaluate()  # It may arrive: the handshake does not always have the same size.
+    found = trainer.evaluate()
+
+    assert list(found.workers) == ["north", "east"]
+    assert "cannot reach the worker" in found.left_out["south"]
+    assert "south was left out: " in str(found)
+    assert found.workers["north"] == whole.workers["north"]
+    assert found.samples == 80
+
+
+def test_workers_evaluate_at_the_same_time(network: Network) -> None:
+    trainer = network.make_trainer()
+    all_have_begun = threading.Barrier(3)
+    for worker in network.workers.values():
+        worker.guard = Meeting(worker, all_have_begun)
+
+    assert not trainer.evaluate().left_out
+
+
+class Meeting(QuotaGuard):
+    """A guard of a worker that lets an evaluation begin when those of all others do."""
+
+    def __init__(self, worker: Any, barrier: threading.Barrier) -> None:
+        super().__init__(worker, {})
+        self._barrier = barrier
+
+    def handle(self, handler: Any, worker: Any, message: Any, sender: Any) -> Any:
+        if isinstance(message, Evaluate):
+            self._barrier.wait(60)
+        return super().handle(handler, worker, message, sender)
 
 
 def test_a_connection_that_is_cut_in_mid_round_loses_nothing(network: Network) -> None:

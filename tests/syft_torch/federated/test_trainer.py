@@ -195,6 +195,63 @@ def test_stacked_clients_give_the_same_model(hook: Any, make: Any, make_optimize
     assert torch.allclose(found["workers"], found["stacked"], atol=1e-6)
 
 
+class Words(nn.Module):
+    """A model that reads numbers as words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.linear = nn.Embedding(8, 4), nn.Linear(16, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(self.embed((x.abs() * 3).long().clamp(max=7)).flatten(1))
+
+
+class Series(nn.Module):
+    """A recurrent model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.linear = nn.GRU(1, 5, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(self.gru(x.unsqueeze(2))[0][:, -1])
+
+
+def wide(*layers: Any) -> Any:
+    return nn.Sequential(nn.Linear(4, 8), *layers, nn.Linear(8, 3))
+
+
+MODELS: dict[str, Any] = {
+    "batch norm": (lambda: wide(nn.BatchNorm1d(8)), "running statistics"),
+    "dropout": (lambda: wide(nn.Dropout()), "random numbers"),
+    "fixed batch norm": (lambda: wide(nn.BatchNorm1d(8)).eval(), None),
+    "other norms": (lambda: wide(nn.LayerNorm(8), nn.GELU(), nn.GroupNorm(2, 8)), None),
+    "changes in place": (lambda: wide(nn.ReLU(inplace=True)), None),
+    "embeddings": (Words, None),
+    "convolutions": (lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 3, 2), nn.Flatten()), None),
+    "recurrent": (Series, "random numbers"),  # torch's own function has dropout
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_stacked_models_give_the_same_or_train_alone_and_say_why(
+    hook: Any, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    make, obstacle = MODELS[name]
+    found = {}
+    for engine in ("workers", "stacked"):
+        torch.manual_seed(0)
+        data = make_data(hook, [40, 31, 40, 31])
+        trainer = make_trainer(hook, data, model=make(), engine=engine, optimizer=lambda p: optim.RMSprop(p, lr=0.01))
+        trainer.fit(2)
+        found[engine] = trainer.weights
+
+    assert torch.allclose(found["workers"], found["stacked"], atol=1e-6)
+    assert trainer._engine.name == ("stacked" if obstacle is None else "workers")
+    assert (obstacle or "") in caplog.text
+    assert bool(caplog.text) == (obstacle is not None)
+
+
 def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None:
     dropout = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
 
@@ -224,6 +281,16 @@ def test_a_client_that_fails_does_not_spoil_the_stack(hook: Any) -> None:
 
     assert history[0].workers == ["w0", "w2"]
     assert "Target 77 is out of bounds" in history[0].left_out["w1"]
+
+
+def test_clients_of_a_population_with_data_of_another_form_are_named(hook: Any) -> None:
+    def load(number: int) -> Any:
+        return torch.randn(20, 4 + (number == 2)), torch.zeros(20).long()
+
+    history = make_trainer(hook, fl.Population(4, load), engine="stacked").fit(1)
+
+    assert history[0].workers == ["client-0", "client-1", "client-3"]
+    assert "its data has the form torch.float32[20, 5]" in history[0].left_out["client-2"]
 
 
 def test_clients_of_a_population_exist_while_they_train(hook: Any) -> None:
@@ -546,37 +613,93 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_kept(hook: Any, tmp_path: P
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("has_safetensors", [True, False])
+def test_a_damaged_checkpoint_is_refused_and_kept(
+    hook: Any, tmp_path: Path, has_safetensors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_safetensors:
+        pytest.importorskip("safetensors")
+    else:
+        monkeypatch.setitem(sys.modules, "safetensors.torch", None)
+    path = tmp_path / "run.safetensors"
+    trainer = make_trainer(hook, strategy=fl.FedAdam())
+    trainer.fit(1, checkpoint=path)
+    content = bytearray(path.read_bytes())
+    content[content.index(trainer.weights.numpy().tobytes()) + 2] ^= 1
+    whole = path.read_bytes()
+
+    for damaged in (bytes(content), whole[:-5], whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(fl.FederatedError, match="it is damaged|it is not a checkpoint"):
+            make_trainer(hook, strategy=fl.FedAdam()).fit(2, checkpoint=path)
+        assert path.read_bytes() == damaged
+
+
+def test_a_disk_that_is_full_loses_nothing(hook: Any, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "run.safetensors"
+    whole = make_trainer(hook, strategy=fl.FedAdam())
+    whole.fit(4)
+    trainer = make_trainer(hook, strategy=fl.FedAdam())
+    trainer.fit(2, checkpoint=path)
+    content, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        with pytest.raises(fl.FederatedError, match="cannot write the checkpoint .*the rounds that it had before"):
+            trainer.fit(2, checkpoint=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    again = make_trainer(hook, strategy=fl.FedAdam())
+    again.fit(4, checkpoint=path)
+    trainer.fit(1, checkpoint=path)
+    assert torch.equal(again.weights, whole.weights)
+    assert torch.equal(trainer.weights, whole.weights)
+
+
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
 import torch, syft_core as sy
-from tests.syft_torch.federated.test_trainer import make_trainer
-from syft_torch import federated as fl
+from tests.syft_torch.federated.test_trainer import make_killed
 with sy.TorchHook(torch) as hook:
-    trainer = make_trainer(hook, strategy=fl.FedAdam())
-    save, kill_after = trainer._save, int(sys.argv[2])
+    trainer = make_killed(hook)
+    save, after, place = trainer._save, int(sys.argv[2]), sys.argv[3]
     def save_and_die(path):
-        save(path)
-        if len(trainer.history) == kill_after:
+        if place == "after":
+            save(path)
+        if len(trainer.history) == after:
             os.kill(os.getpid(), signal.SIGKILL)
+        if place == "before":
+            save(path)
     trainer._save = save_and_die
     trainer.fit(4, checkpoint=sys.argv[1])
     print(trainer.weights.double().sum().item())
 """
 
 
-def test_killing_a_run_between_rounds_loses_nothing(hook: Any, tmp_path: Path) -> None:
-    expected = make_trainer(hook, strategy=fl.FedAdam())
+def make_killed(hook: Any) -> Any:
+    """Return a trainer with a state of every kind: of strategy, sampler, running statistics and random operations."""
+    torch.manual_seed(0)
+    model = wide(nn.BatchNorm1d(8), nn.Dropout())
+    return make_trainer(hook, strategy=fl.FedAdam(), model=model, clients_per_round=3)
+
+
+def test_killing_a_run_between_any_two_rounds_loses_nothing(hook: Any, tmp_path: Path) -> None:
+    expected = make_killed(hook)
     expected.fit(4)
     root = str(Path(__file__).parents[3])
     script, path = tmp_path / "run.py", tmp_path / "run.safetensors"
     script.write_text(KILLED.format(root=root))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
-    for kill_after in (2, 99):
-        call = [sys.executable, str(script), str(path), str(kill_after)]
+    for after, place in ((1, "before"), (1, "after"), (2, "before"), (3, "after"), (99, "after")):
+        call = [sys.executable, str(script), str(path), str(after), place]
         done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment, timeout=300)
-        assert done.returncode == (0 if kill_after == 99 else -signal.SIGKILL), done.stderr
+        assert done.returncode == (0 if after == 99 else -signal.SIGKILL), done.stderr
 
     assert float(done.stdout) == expected.weights.double().sum().item()
 
@@ -659,11 +782,22 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         ({"model": 3}, "the model is a int"),
         ({"model": nn.ReLU()}, "uses no parameter"),
         ({"loss": "mse"}, "the loss is a str"),
-        ({"loss": lambda o, t: cross_entropy(o, t, reduction="none")}, "it returns a tensor of shape"),
-        ({"loss": lambda o, t: (cross_entropy(o, t), o.sum())}, "a tensor of shape"),
+        ({"loss": lambda o, t: cross_entropy(o, t, reduction="none")}, "it returns float32[3]"),
+        ({"loss": lambda o, t: (cross_entropy(o, t), o.sum())}, "it returns float32[], float32[]"),
+        ({"loss": lambda o, _t: o.argmax(dim=1).sum()}, "it returns int64[]"),
+        ({"loss": lambda o, _t: o.detach().sum()}, "the loss does not depend on the parameters"),
         ({"loss": lambda _o, _t: 3.0}, "it returns no tensor"),
         ({"loss": lambda o, t: cross_entropy(o, t).item()}, "reads a value"),
         ({"optimizer": lambda p: None}, "the optimizer is a NoneType"),
+        ({"optimizer": sgd(make_model().parameters())}, "the optimizer is a SGD; pass a function"),
+        ({"optimizer": lambda p: optim.SGD(p, lr=float("nan"))}, "the option 'lr' of the optimizer is not a number"),
+        ({"model": make_model().send(bob)}, "the model is on a worker"),
+        ({"clip": -1.0}, "the setting 'clip'"),
+        ({"clip_grad": float("nan")}, "the setting 'clip_grad'"),
+        ({"max_norm": "large"}, "max_norm is 'large'"),
+        ({"timeout": -1}, "timeout is -1"),
+        ({"seed": "a"}, "seed is 'a'"),
+        ({"strategy": fl.Krum(1)}, "it needs 4 updates, and there are 2"),
         ({"optimizer": lambda p: optim.LBFGS(p)}, "workers do not have the optimizer LBFGS"),
         ({"strategy": fl.FedAvg}, "the strategy is a type"),
         ({"epochs": 0}, "epochs is 0"),
@@ -678,6 +812,10 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         with pytest.raises((fl.FederatedError, PlanError)) as caught:
             make_trainer(hook, **{"data": data, **options})
         assert text in str(caught.value), options
+    with pytest.raises(fl.FederatedError, match=r"`staleness\(0\)` returns 0.0"):
+        make_trainer(hook, data, buffer=1, staleness=lambda _age: 0).fit(1)
+    with pytest.raises(fl.FederatedError, match=r"it returns float32\[\], float32\[3, 3\]"):
+        make_trainer(hook, data).evaluate(metrics={"output": lambda o, _t: o})
     with pytest.raises(fl.FederatedError, match="rounds is -1"):
         make_trainer(hook, data).fit(-1)
     with pytest.raises(fl.FederatedError, match="a population of 0 clients"):

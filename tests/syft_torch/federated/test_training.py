@@ -18,7 +18,6 @@ from syft_core.exceptions import (
     OperationNotAllowedError,
     SerdeError,
     SyftError,
-    ValueRefusedError,
 )
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
@@ -334,7 +333,7 @@ def test_an_operation_that_was_not_reviewed_is_refused_on_private_data_only(hook
             changes = {"plans": (setting.store(program),), "weights": torch.zeros(12), "fixed": ()}
             changes["settings"] = {**setting.settings, "groups": groups}
             if private:
-                with pytest.raises(ValueRefusedError, match="federated.train"):
+                with pytest.raises(fl.FederatedError, match="it uses 'shift', which was not reviewed for private data"):
                     setting.train(**changes)
             else:
                 assert setting.train(**changes)[0].shape == (12,)
@@ -344,6 +343,23 @@ def test_an_operation_that_was_not_reviewed_is_refused_on_private_data_only(hook
 
 def _shift(x: Any) -> Any:
     return x + 1
+
+
+def test_recurrent_models_train_on_private_data(hook: Any, alice: Any) -> None:
+    class Series(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.linear = torch.nn.GRU(1, 5, batch_first=True), torch.nn.Linear(5, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(self.gru(x.unsqueeze(2))[0][:, -1])
+
+    private = Setting(hook, alice, private=True, model=Series())
+    message = private.message()
+
+    private.location.tell(message)
+
+    assert torch.equal(look(alice, message.result).value, private.train_here()[0])
 
 
 def test_random_numbers_on_private_data_do_not_follow_the_seed_of_the_sender(hook: Any, alice: Any) -> None:
