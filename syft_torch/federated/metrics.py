@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated.dataset import is_remote
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.sums import fetch_released
@@ -28,7 +27,7 @@ class Metric(ABC):
         """Return the counts of some samples, as a flat tensor."""
 
     @abstractmethod
-    def summarize(self, counts: Tensor) -> Any:
+    def summarize(self, counts: Tensor) -> Nested:
         """Return the metric, given the counts of all samples."""
 
     def __call__(self, output: Tensor, targets: Tensor) -> Tensor:
@@ -41,7 +40,7 @@ class Metric(ABC):
         targets: Tensor | Sequence[Tensor],
         reason: str = "",
         patience: float = 600.0,
-    ) -> Any:
+    ) -> Nested:
         """Compute the metric of tensors, of pointers, or of lists of pointers to several workers.
 
         On private data, counts leave if their owner allows it: with ``reason``, each owner is asked, and has
