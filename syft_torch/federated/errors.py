@@ -33,7 +33,7 @@ class FederatedError(SyftError, ValueError):
         "same number for all; use tags that only these objects have"
     )
     table_query = Text(
-        "cannot find tables: a label, one search and a list of columns belong together; write e.g. "
+        "cannot find tables: a label, one search and a list of other columns belong together; write e.g. "
         '`find("#patients", columns=["age"], label="outcome", workers=[bob])`'
     )
     columns = Text(

@@ -14,11 +14,13 @@ np = pytest.importorskip("numpy")
 from syft_core.exceptions import ColumnError, ConfigurationError, GetNotPermittedError, ObjectNotFoundError  # noqa: E402
 from syft_core.messages import AskSchema, Lease  # noqa: E402
 from syft_core.network.client import WebsocketClientWorker  # noqa: E402
+from syft_core.operating.checks import find_problems  # noqa: E402
 from syft_core.operating.config import WorkerConfig, parse_config, read_config  # noqa: E402
 from syft_core.operating.data import DataSource, load  # noqa: E402
 from syft_core.operating.storage import Storage  # noqa: E402
 from syft_core.operating.views import _objects  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
+from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.tensors.schema import Column, Schema  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
@@ -322,6 +324,36 @@ def test_a_mock_of_the_owner_must_have_the_same_form(tmp_path: Path, file: Path,
     ):
         with pytest.raises(ConfigurationError, match=message):
             load_with(real, mock)
+
+
+def test_a_table_of_a_loader_has_a_schema_and_a_mock(
+    tmp_path: Path, torch_hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_tables.py").write_text(
+        "import torch\ndef load(): return torch.ones(3, 2).name_columns('a', 'b')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bob = VirtualWorker(torch_hook, id="bob")
+    table = {"loader": "own_tables:load", "tags": ["#patients"], "private": ["ana"], "mock": "draw"}
+
+    bob.load_data(load([DataSource.from_table(table)], torch_hook))
+
+    assert find(bob).columns == find(bob).mock.columns == ["a", "b"]
+
+
+def test_a_check_finds_a_mock_that_is_missing(tmp_path: Path, file: Path) -> None:
+    config = WorkerConfig(data=(source(file, mock=str(tmp_path / "none.csv")), source(file, mock="draw")))
+
+    assert [problem for problem in find_problems(config) if "none.csv: there is no such file" in problem]
+    assert len(find_problems(config)) == 1
+
+
+def test_fields_of_an_array_are_still_found_by_name() -> None:
+    with load_backend("numpy")(np) as hook:
+        bob = VirtualWorker(hook, id="bob")
+        pointer = hook.array(np.zeros(3, dtype=[("a", "f8"), ("b", "i4")])).send(bob)
+
+        assert pointer["a"].get().tolist() == [0.0, 0.0, 0.0]
 
 
 def test_data_without_a_mock_says_so(bob: VirtualWorker, file: Path, any_hook: Any) -> None:

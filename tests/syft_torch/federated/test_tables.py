@@ -141,11 +141,14 @@ def test_a_table_without_names_is_named(workers: list[Any], hook: Any) -> None:
         find([*workers, other])
 
 
-@pytest.mark.parametrize("options", [{"label": None, "columns": ["age"]}, {"columns": "age"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"label": None, "columns": ["age"]}, {"columns": "age"}, {"columns": []}, {"columns": ["age", "outcome"]}],
+)
 def test_incomplete_questions_are_refused(workers: list[Any], options: Any) -> None:
     fill(workers)
 
-    with pytest.raises(fl.FederatedError, match="a label, one search and a list of columns belong together"):
+    with pytest.raises(fl.FederatedError, match="a label, one search and a list of other columns belong together"):
         find(workers, **options)
     with pytest.raises(fl.FederatedError, match="no workers were given"):
         find([])
