@@ -25,6 +25,7 @@ from syft_core.tensors.schema import Column, Schema  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 from .served import serve  # noqa: E402
+from .supervised import supervise  # noqa: E402
 
 CELLS = """age,sex,admitted,bmi,ill
 63,f,2026-01-31,22.5,1
@@ -500,6 +501,30 @@ def test_tables_on_the_network_are_scaled_and_split(torch_hook: Any, file: Path)
         assert (len(train), len(test)) == (4, 2)
         assert scaling.apply(test)["south"].data.shape == (1, 2)
         assert scaling.mean.isfinite().all()
+
+
+def test_a_served_worker_has_its_tables_again_after_it_was_started_again(
+    torch_hook: Any, tmp_path: Path, file: Path
+) -> None:
+    (tmp_path / "worker.toml").write_text(
+        'id = "north"\nstore = "store"\n[[data]]\nfile = "patients.csv"\ntags = ["#patients"]\nprivate = ["ana"]\n'
+        'mock = "draw"\nmock_rows = 5\nmissing = "drop"\n[data.schema.sex]\ncategories = ["m", "f", "x"]\n'
+        '[data.schema.admitted]\ntype = "date"\n'
+    )
+    seen = []
+    for _ in range(2):
+        with supervise(str(tmp_path / "worker.toml")) as worker:
+            client = worker.connect(torch_hook, worker.read_token())
+            found = find(client)
+            seen.append((found.schema, found["age"].shape, found.mock.get().tolist()))
+            with pytest.raises(GetNotPermittedError):
+                found["age"].sum().get()
+            client.close()
+            torch_hook.local_worker._known_workers.pop("north", None)
+
+    assert seen[0] == seen[1]
+    assert [column.type for column in seen[0][0].columns] == ["integer", "category", "date", "real", "integer"]
+    assert tuple(seen[0][1]) == (2,)
 
 
 def test_the_example_file_explains_schemas_and_mocks() -> None:
