@@ -73,10 +73,11 @@ class AUC(Metric):
     def count(self, output: Tensor, targets: Tensor) -> Tensor:
         """Count both classes in intervals of the softsign of the score, which keeps the order."""
         scores = output[:, 1] - output[:, 0] if output.dim() == 2 and output.shape[1] == 2 else output.reshape(-1)
-        scores = scores.to(torch.float64)
-        places = ((scores / (1 + scores.abs()) + 1) * (self.bins / 2)).floor().clamp(0, self.bins - 1)
+        scores = scores.to(torch.float64).nan_to_num()
+        places = ((scores / (1 + scores.abs()) + 1) * (self.bins / 2)).to(torch.int64).clamp(0, self.bins - 1)
         ill = targets.reshape(-1).to(torch.float64)
-        return (torch.stack([1 - ill, ill]) @ _one_hot(places, self.bins)).reshape(-1)
+        counts = scores.new_zeros(2, self.bins)
+        return counts.scatter_add(1, torch.stack([places, places]), torch.stack([1 - ill, ill])).reshape(-1)
 
     def summarize(self, counts: Tensor) -> float:
         """Return which share of the pairs of both classes is in the right order; NaN if there is only one class."""
