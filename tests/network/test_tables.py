@@ -12,7 +12,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from syft_core.exceptions import ColumnError, ConfigurationError, GetNotPermittedError, ObjectNotFoundError  # noqa: E402
-from syft_core.messages import AskSchema, Lease  # noqa: E402
+from syft_core.messages import AskSchema, Lease, Store  # noqa: E402
 from syft_core.network.client import WebsocketClientWorker  # noqa: E402
 from syft_core.operating.checks import find_problems  # noqa: E402
 from syft_core.operating.config import WorkerConfig, parse_config, read_config  # noqa: E402
@@ -394,6 +394,17 @@ def test_a_hidden_mock_is_not_named(any_hook: Any, file: Path) -> None:
     bob.object_store.entry(mock.id).published = False
 
     assert bob.handle(AskSchema(table.id), EVE).mock is None
+
+
+def test_an_object_of_a_peer_is_never_a_mock(any_hook: Any, file: Path) -> None:
+    bob = VirtualWorker(any_hook, id="bob")
+    table, mock = load([source(file, mock="draw")], any_hook)
+    bob.load_data([table])
+
+    forged = any_hook.create_tensor([[1.0] * 5])
+    bob.handle(Store(mock.id, forged, publish=True), EVE)
+
+    assert bob.handle(AskSchema(table.id), Peer("me", "ana")).mock is None
 
 
 def test_categories_that_are_not_declared_are_nowhere(any_hook: Any, tmp_path: Path) -> None:
