@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,23 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_core.exceptions import ColumnError, ConfigurationError, GetNotPermittedError, ObjectNotFoundError  # noqa: E402
+from syft_core.exceptions import (  # noqa: E402
+    ColumnError,
+    ConfigurationError,
+    GetNotPermittedError,
+    ObjectNotFoundError,
+    SerdeError,
+)
 from syft_core.messages import AskSchema, Lease, Store  # noqa: E402
 from syft_core.network.client import WebsocketClientWorker  # noqa: E402
 from syft_core.operating.checks import find_problems  # noqa: E402
-from syft_core.operating.config import WorkerConfig, parse_config, read_config  # noqa: E402
+from syft_core.operating.config import EXAMPLE, WorkerConfig, parse_config, read_config  # noqa: E402
 from syft_core.operating.data import DataSource, load  # noqa: E402
 from syft_core.operating.storage import Storage  # noqa: E402
 from syft_core.operating.views import _objects  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
+from syft_core.serde import codecs  # noqa: E402
 from syft_core.tensors.schema import Column, Schema  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
@@ -177,8 +185,6 @@ def test_missing_values_are_dropped_replaced_or_kept(
 
 def test_a_parquet_file_follows_the_same_rules(tmp_path: Path, any_hook: Any) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from datetime import date  # noqa: PLC0415  # the name is used above
-
     columns = {
         "age": [63, None, 50],
         "sex": pyarrow.array(["f", "m", "f"]).dictionary_encode(),
@@ -461,9 +467,6 @@ def test_a_table_may_have_a_hundred_thousand_columns(any_hook: Any, tmp_path: Pa
     ],
 )
 def test_a_forged_schema_is_refused(columns: Any) -> None:
-    from syft_core.exceptions import SerdeError  # noqa: PLC0415  # only here
-    from syft_core.serde import codecs  # noqa: PLC0415  # only here
-
     with pytest.raises(SerdeError):
         codecs.by_code[345].detail((None, columns), None)
 
@@ -539,8 +542,6 @@ def test_a_served_worker_has_its_tables_again_after_it_was_started_again(
 
 
 def test_the_example_file_explains_schemas_and_mocks() -> None:
-    from syft_core.operating.config import EXAMPLE  # noqa: PLC0415  # only here
-
     text = EXAMPLE.read_text()
 
     assert all(word in text for word in ("schema", "mock", "missing", "categories", "unit"))
