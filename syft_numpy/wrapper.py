@@ -64,8 +64,10 @@ class Wrapper(NumpyTensor, Forwarding):
         raise WrapperLeakError.at("numpy.asarray", "fetch it with `.get()` first")
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a part, or columns by name."""
-        return self.select_columns(index) if are_names(index) else _forward_getitem(self, index)
+        """Return a part, or columns by name, unless the array has fields, which have names too."""
+        if are_names(index) and getattr(self.dtype, "names", None) is None:
+            return self.select_columns(index)
+        return _forward_getitem(self, index)
 
     def copy(self, *args: object) -> Tensor:
         """Return a chain with a copy of the data and a new id; a copy on a worker has no tags."""

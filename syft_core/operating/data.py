@@ -300,7 +300,8 @@ def _read(source: DataSource, hook: FrameworkHook) -> Iterator[Part]:
                 f"cannot load {source}: it has a {type(tensor).__name__}{part}, which is not a tensor of {hook.name}; "
                 f"provide a tensor, or tensors by name"
             )
-        yield Part(str(key), tensor)
+        named = getattr(tensor, "_syft_schema", None)
+        yield Part(str(key), tensor, () if named is None else named.columns)
 
 
 def _read_file(path: Path, source: DataSource, hook: FrameworkHook) -> Any:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 from syft_core.exceptions import ConfigurationError
-from syft_core.operating.columns import Cells, ColumnRule, apply_rules, draw, read_cells, take_numbers
+from syft_core.operating.columns import Cells, ColumnRule, Numbers, apply_rules, draw, read_cells, take_numbers
 from syft_core.tensors.schema import MAX_NAME, Column
+from syft_core.values import Nested
 
 _NO_RULE = ColumnRule()
 
@@ -53,7 +53,7 @@ class Table:
     """The columns of a file, and their numbers: integers or floats."""
 
     columns: tuple[Column, ...]
-    numbers: Sequence[array[Any]]
+    numbers: Sequence[Numbers]
 
 
 def read_csv(path: Path, rules: TableRules) -> Table:
@@ -117,7 +117,7 @@ def _build(path: Path, names: Sequence[str], rules: TableRules, read: Callable[[
     return Table(tuple([cells.column for cells in found]), numbers)
 
 
-def _write(value: Any, form: str) -> str:
+def _write(value: Nested, form: str) -> str:
     """Return a cell of a Parquet file as a CSV file would have it."""
     if value is None:
         return ""

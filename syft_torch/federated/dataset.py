@@ -251,7 +251,8 @@ def find(
     if not places:
         raise FederatedError.no_workers()
     if label is not None or columns is not None:
-        if label is None or len(searched) != 1 or isinstance(columns, str):
+        is_list = columns is None or (not isinstance(columns, str) and bool(columns) and label not in columns)
+        if label is None or len(searched) != 1 or not is_list:
             raise FederatedError.table_query()
         return _find_tables(places, searched, columns, label, missing, mock, (reason, patience))
     if len(queries) < 2:

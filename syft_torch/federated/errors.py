@@ -34,7 +34,7 @@ class FederatedError(SyftError, ValueError):
         "same number for all; use tags that only these objects have"
     )
     table_query = Text(
-        "cannot find tables: a label, one search and a list of columns belong together; write e.g. "
+        "cannot find tables: a label, one search and a list of other columns belong together; write e.g. "
         '`find("#patients", columns=["age"], label="outcome", workers=[bob])`'
     )
     columns = Text(
@@ -45,6 +45,7 @@ class FederatedError(SyftError, ValueError):
         "cannot use column {column!r}: on worker {worker!r}, values may be missing; {advice}",
         order="worker column advice",
     )
+    infinite = Text("cannot scale columns: one of them has infinite values; ask the owners to declare a `range`")
     rule = Text('cannot replace missing values by {rule!r}: there is no such rule; pass "mean", a number, or a dict')
     test_size = Text("cannot split a dataset: the share for testing is {share!r}; pass a number between 0 and 1")
     small_split = Text(
@@ -54,9 +55,7 @@ class FederatedError(SyftError, ValueError):
     no_workers = Text("cannot find a dataset: no workers were given; pass them as `workers=[bob, alice]`")
     lengths = Text("cannot make a dataset of tensors with {lengths} rows: each sample needs an input and a target")
     uneven_samples = Text("cannot collate samples of different lengths: pass a `collate_fn` that pads them")
-    not_federated = Text(
-        "cannot load batches of a {kind}: expected a FederatedDataset; make one with `dataset.federate(workers)`"
-    )
+    not_federated = Text("cannot use a {kind}: expected a FederatedDataset; make one with `dataset.federate(workers)`")
     batch_size = Text("cannot load batches of {size!r} samples: the size must be a positive integer")
     no_models = Text("cannot average models: none were given; pass a dict with at least one")
     weights = Text("cannot average models: the weights must not be negative, and at least one must be positive")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated.dataset import is_remote
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.sums import fetch_released
@@ -28,7 +27,7 @@ class Metric(ABC):
         """Return the counts of some samples, as a flat tensor."""
 
     @abstractmethod
-    def summarize(self, counts: Tensor) -> Any:
+    def summarize(self, counts: Tensor) -> Nested:
         """Return the metric, given the counts of all samples."""
 
     def __call__(self, output: Tensor, targets: Tensor) -> Tensor:
@@ -41,7 +40,7 @@ class Metric(ABC):
         targets: Tensor | Sequence[Tensor],
         reason: str = "",
         patience: float = 600.0,
-    ) -> Any:
+    ) -> Nested:
         """Compute the metric of tensors, of pointers, or of lists of pointers to several workers.
 
         On private data, counts leave if their owner allows it: with ``reason``, each owner is asked, and has
@@ -74,10 +73,11 @@ class AUC(Metric):
     def count(self, output: Tensor, targets: Tensor) -> Tensor:
         """Count both classes in intervals of the softsign of the score, which keeps the order."""
         scores = output[:, 1] - output[:, 0] if output.dim() == 2 and output.shape[1] == 2 else output.reshape(-1)
-        scores = scores.to(torch.float64)
-        places = ((scores / (1 + scores.abs()) + 1) * (self.bins / 2)).floor().clamp(0, self.bins - 1)
+        scores = scores.to(torch.float64).nan_to_num()
+        places = ((scores / (1 + scores.abs()) + 1) * (self.bins / 2)).to(torch.int64).clamp(0, self.bins - 1)
         ill = targets.reshape(-1).to(torch.float64)
-        return (torch.stack([1 - ill, ill]) @ _one_hot(places, self.bins)).reshape(-1)
+        counts = scores.new_zeros(2, self.bins)
+        return counts.scatter_add(1, torch.stack([places, places]), torch.stack([1 - ill, ill])).reshape(-1)
 
     def summarize(self, counts: Tensor) -> float:
         """Return which share of the pairs of both classes is in the right order; NaN if there is only one class."""

@@ -29,6 +29,7 @@ class Scaling:
         On private data, the sums leave if their owner allows it: with ``reason``, each owner is asked, and has
         ``patience`` seconds to decide.
         """
+        _require_federated(data)
         count, mean, squares = sum_columns([dataset.inputs[0] for dataset in data], reason, patience)
         deviation = (squares / count).sqrt()
         dtype = torch.get_default_dtype()
@@ -37,6 +38,7 @@ class Scaling:
 
     def apply(self, data: FederatedDataset) -> FederatedDataset:
         """Return the data with scaled inputs, on the same workers."""
+        _require_federated(data)
         return FederatedDataset([dataset.derive(self._scale) for dataset in data])
 
     def _scale(self, inputs: Tensor, *others: Tensor) -> list[Tensor]:
@@ -51,6 +53,7 @@ def train_test_split(
 
     The same seed gives the same split, for each worker another one.
     """
+    _require_federated(data)
     if not 0 < test_size < 1:
         raise FederatedError.test_size(test_size)
     for worker in data.workers:
@@ -61,6 +64,12 @@ def train_test_split(
         for is_test in (False, True)
     ]
     return halves[0], halves[1]
+
+
+def _require_federated(data: object) -> None:
+    """Raise unless an object is data on workers."""
+    if not isinstance(data, FederatedDataset):
+        raise FederatedError.not_federated(type(data).__name__)
 
 
 def _choose_rows(test_size: float, seed: int, is_test: bool, *parts: Tensor) -> list[Tensor]:

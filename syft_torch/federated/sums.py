@@ -10,6 +10,7 @@ from syft_core.desk.handle import RequestHandle
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Tensor
+from syft_torch.federated.errors import FederatedError
 
 
 def sum_columns(inputs: Sequence[Tensor], reason: str, patience: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -17,19 +18,22 @@ def sum_columns(inputs: Sequence[Tensor], reason: str, patience: float) -> tuple
     sums = list(map(_sum_up, inputs))
     (count, mean, squares), *rest = fetch_released(sums, reason, patience)
     for more, other, others in rest:
-        total = count + more
+        total = (count + more).clamp(min=1)
         shift = other - mean
         mean = mean + shift * more / total
         squares = squares + others + shift**2 * count * more / total
-        count = total
+        count = count + more
+    if not (mean.isfinite() & squares.isfinite()).all():
+        raise FederatedError.infinite()
     return count, mean, squares
 
 
 def _sum_up(inputs: Tensor) -> Tensor:
     """Return the number, the mean and the squared deviations of each column, on the worker."""
     values = inputs.to(torch.float64)
-    mean = values.nanmean(0)
-    return torch.stack([values.isnan().logical_not().sum(0).to(torch.float64), mean, ((values - mean) ** 2).nansum(0)])
+    count = values.isnan().logical_not().sum(0).to(torch.float64)
+    mean = values.nansum(0) / count.clamp(min=1)
+    return torch.stack([count, mean, ((values - mean) ** 2).nansum(0)])
 
 
 def fetch_released(pointers: Sequence[Tensor], reason: str, patience: float) -> list[Tensor]:

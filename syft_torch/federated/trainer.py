@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import nn, optim
@@ -519,14 +519,14 @@ class FederatedTrainer:
         self._starts = found.facts["starts"]
 
 
-class Evaluation(dict[str, Any]):
+class Evaluation(dict[str, Nested]):
     """Each metric over all samples, by name: a mean, or what is computed from counts; ``workers`` has those of each."""
 
     def __init__(self, metrics: Mapping[str, Function]) -> None:
         super().__init__()
         self.names = tuple(metrics)
         self.samples = 0
-        self.workers: dict[Id, dict[str, Any]] = {}
+        self.workers: dict[Id, dict[str, Nested]] = {}
         self.counts: dict[Id, int] = {}
         self.left_out: dict[Id, str] = {}
         self._metrics = metrics
@@ -540,7 +540,7 @@ class Evaluation(dict[str, Any]):
         self._sums = self._sums + sums
         self.update(self._summarize(self._sums, self.samples))
 
-    def _summarize(self, sums: Tensor, samples: int) -> dict[str, Any]:
+    def _summarize(self, sums: Tensor, samples: int) -> dict[str, Nested]:
         sizes = [metric.size if isinstance(metric, Metric) else 1 for metric in self._metrics.values()]
         return {
             name: metric.summarize(part) if isinstance(metric, Metric) else part.item() / samples
@@ -561,7 +561,7 @@ class Evaluation(dict[str, Any]):
         return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
 
 
-def _write(value: Any) -> str:
+def _write(value: Nested) -> str:
     return str(value.tolist()) if isinstance(value, torch.Tensor) else f"{value:.4g}"
 
 

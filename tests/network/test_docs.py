@@ -44,13 +44,15 @@ def test_the_commands_and_examples_on_the_page_run(
             assert cli.main([name, *shlex.split(rest)]) == 0, rest
 
 
-def test_the_toml_example_is_accepted(tmp_path: Path) -> None:
+def test_the_toml_examples_are_accepted(tmp_path: Path) -> None:
     tomllib = pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    (example,) = re.findall(r"```toml\n(\[\[data\]\].*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    pages = [page.read_text(encoding="utf-8") for page in (PAGE, FIRST_HOUR)]
+    examples = [text for page in pages for text in re.findall(r"```toml\n([^`]*\[\[data\]\].*?)```", page, re.DOTALL)]
 
-    (table,) = tomllib.loads(example)["data"]
+    sources = [DataSource.from_table(*tomllib.loads(text)["data"], tmp_path) for text in examples]
 
-    assert DataSource.from_table(table, tmp_path).private == ("ana", "bo")
+    assert [source.private for source in sources] == [("ana", "bo"), ("ana",), ("noor",)]
+    assert [list(source.schema or ()) for source in sources] == [[], ["age", "sex", "admitted"], ["age", "sex"]]
 
 
 def test_the_two_terminals_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,28 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_core.exceptions import ColumnError, ConfigurationError, GetNotPermittedError, ObjectNotFoundError  # noqa: E402
-from syft_core.messages import AskSchema, Lease  # noqa: E402
+from syft_core.exceptions import (  # noqa: E402
+    ColumnError,
+    ConfigurationError,
+    GetNotPermittedError,
+    ObjectNotFoundError,
+    SerdeError,
+)
+from syft_core.messages import AskSchema, Lease, Store  # noqa: E402
 from syft_core.network.client import WebsocketClientWorker  # noqa: E402
-from syft_core.operating.config import WorkerConfig, parse_config, read_config  # noqa: E402
+from syft_core.operating.checks import find_problems  # noqa: E402
+from syft_core.operating.config import EXAMPLE, WorkerConfig, parse_config, read_config  # noqa: E402
 from syft_core.operating.data import DataSource, load  # noqa: E402
 from syft_core.operating.storage import Storage  # noqa: E402
 from syft_core.operating.views import _objects  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
+from syft_core.plugins.manager import load_backend  # noqa: E402
+from syft_core.serde import codecs  # noqa: E402
 from syft_core.tensors.schema import Column, Schema  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 from .served import serve  # noqa: E402
+from .supervised import supervise  # noqa: E402
 
 CELLS = """age,sex,admitted,bmi,ill
 63,f,2026-01-31,22.5,1
@@ -174,8 +185,6 @@ def test_missing_values_are_dropped_replaced_or_kept(
 
 def test_a_parquet_file_follows_the_same_rules(tmp_path: Path, any_hook: Any) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from datetime import date  # noqa: PLC0415  # the name is used above
-
     columns = {
         "age": [63, None, 50],
         "sex": pyarrow.array(["f", "m", "f"]).dictionary_encode(),
@@ -324,6 +333,36 @@ def test_a_mock_of_the_owner_must_have_the_same_form(tmp_path: Path, file: Path,
             load_with(real, mock)
 
 
+def test_a_table_of_a_loader_has_a_schema_and_a_mock(
+    tmp_path: Path, torch_hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_tables.py").write_text(
+        "import torch\ndef load(): return torch.ones(3, 2).name_columns('a', 'b')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bob = VirtualWorker(torch_hook, id="bob")
+    table = {"loader": "own_tables:load", "tags": ["#patients"], "private": ["ana"], "mock": "draw"}
+
+    bob.load_data(load([DataSource.from_table(table)], torch_hook))
+
+    assert find(bob).columns == find(bob).mock.columns == ["a", "b"]
+
+
+def test_a_check_finds_a_mock_that_is_missing(tmp_path: Path, file: Path) -> None:
+    config = WorkerConfig(data=(source(file, mock=str(tmp_path / "none.csv")), source(file, mock="draw")))
+
+    assert [problem for problem in find_problems(config) if "none.csv: there is no such file" in problem]
+    assert len(find_problems(config)) == 1
+
+
+def test_fields_of_an_array_are_still_found_by_name() -> None:
+    with load_backend("numpy")(np) as hook:
+        bob = VirtualWorker(hook, id="bob")
+        pointer = hook.array(np.zeros(3, dtype=[("a", "f8"), ("b", "i4")])).send(bob)
+
+        assert pointer["a"].get().tolist() == [0.0, 0.0, 0.0]
+
+
 def test_data_without_a_mock_says_so(bob: VirtualWorker, file: Path, any_hook: Any) -> None:
     bob.load_data(load([source(file)], any_hook))
 
@@ -361,6 +400,17 @@ def test_a_hidden_mock_is_not_named(any_hook: Any, file: Path) -> None:
     bob.object_store.entry(mock.id).published = False
 
     assert bob.handle(AskSchema(table.id), EVE).mock is None
+
+
+def test_an_object_of_a_peer_is_never_a_mock(any_hook: Any, file: Path) -> None:
+    bob = VirtualWorker(any_hook, id="bob")
+    table, mock = load([source(file, mock="draw")], any_hook)
+    bob.load_data([table])
+
+    forged = any_hook.create_tensor([[1.0] * 5])
+    bob.handle(Store(mock.id, forged, publish=True), EVE)
+
+    assert bob.handle(AskSchema(table.id), Peer("me", "ana")).mock is None
 
 
 def test_categories_that_are_not_declared_are_nowhere(any_hook: Any, tmp_path: Path) -> None:
@@ -417,9 +467,6 @@ def test_a_table_may_have_a_hundred_thousand_columns(any_hook: Any, tmp_path: Pa
     ],
 )
 def test_a_forged_schema_is_refused(columns: Any) -> None:
-    from syft_core.exceptions import SerdeError  # noqa: PLC0415  # only here
-    from syft_core.serde import codecs  # noqa: PLC0415  # only here
-
     with pytest.raises(SerdeError):
         codecs.by_code[345].detail((None, columns), None)
 
@@ -470,9 +517,31 @@ def test_tables_on_the_network_are_scaled_and_split(torch_hook: Any, file: Path)
         assert scaling.mean.isfinite().all()
 
 
-def test_the_example_file_explains_schemas_and_mocks() -> None:
-    from syft_core.operating.config import EXAMPLE  # noqa: PLC0415  # only here
+def test_a_served_worker_has_its_tables_again_after_it_was_started_again(
+    torch_hook: Any, tmp_path: Path, file: Path
+) -> None:
+    (tmp_path / "worker.toml").write_text(
+        'id = "north"\nstore = "store"\n[[data]]\nfile = "patients.csv"\ntags = ["#patients"]\nprivate = ["ana"]\n'
+        'mock = "draw"\nmock_rows = 5\nmissing = "drop"\n[data.schema.sex]\ncategories = ["m", "f", "x"]\n'
+        '[data.schema.admitted]\ntype = "date"\n'
+    )
+    seen = []
+    for _ in range(2):
+        with supervise(str(tmp_path / "worker.toml")) as worker:
+            client = worker.connect(torch_hook, worker.read_token())
+            found = find(client)
+            seen.append((found.schema, found["age"].shape, found.mock.get().tolist()))
+            with pytest.raises(GetNotPermittedError):
+                found["age"].sum().get()
+            client.close()
+            torch_hook.local_worker._known_workers.pop("north", None)
 
+    assert seen[0] == seen[1]
+    assert [column.type for column in seen[0][0].columns] == ["integer", "category", "date", "real", "integer"]
+    assert tuple(seen[0][1]) == (2,)
+
+
+def test_the_example_file_explains_schemas_and_mocks() -> None:
     text = EXAMPLE.read_text()
 
     assert all(word in text for word in ("schema", "mock", "missing", "categories", "unit"))

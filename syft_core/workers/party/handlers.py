@@ -270,8 +270,10 @@ def ask_schema(worker: Worker, message: AskSchema, sender: Peer) -> Schema:
     shape = tuple(getattr(form_of(entry.value), "shape", None) or ())
     columns = known.columns if shape[1:] == (len(known.columns),) else ()
     mock = None if known.mock is None else worker.object_store.get(known.mock)
-    is_shown = mock is not None and not is_hidden(worker, mock, sender)
-    return Schema(columns, known.mock if is_shown else None)
+    is_own = mock is not None and mock.published and mock.publisher is None  # Another peer may have taken its id.
+    is_shown = mock is not None and is_own and not is_hidden(worker, mock, sender)
+    shown = columns, known.mock if is_shown else None
+    return known if shown == (known.columns, known.mock) else Schema(*shown)
 
 
 def tag(worker: Worker, message: Tag, sender: Peer) -> None:

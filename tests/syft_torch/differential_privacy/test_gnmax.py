@@ -54,11 +54,11 @@ def test_the_bound_is_that_of_theorem_6_with_hundreds_of_digits(votes: list[int]
         mu_1 = mu_2 + 1
         e_1, e_2 = mu_1 / s**2, mu_2 / s**2
         expected = a / s**2
-        if a <= mu_1 and mu_2 > 1 and q * mp.exp(e_2) < 1:
-            if q <= mp.exp((mu_2 - 1) * e_2) / (mu_1 / (mu_1 - 1) * mu_2 / (mu_2 - 1)) ** mu_2:
-                left = (1 - q) / (1 - (q * mp.exp(e_2)) ** ((mu_2 - 1) / mu_2))
-                right = mp.exp(e_1) / q ** (1 / (mu_1 - 1))
-                expected = min(expected, mp.log((1 - q) * left ** (a - 1) + q * right ** (a - 1)) / (a - 1))
+        is_near = a <= mu_1 and mu_2 > 1 and q * mp.exp(e_2) < 1
+        if is_near and q <= mp.exp((mu_2 - 1) * e_2) / (mu_1 / (mu_1 - 1) * mu_2 / (mu_2 - 1)) ** mu_2:
+            left = (1 - q) / (1 - (q * mp.exp(e_2)) ** ((mu_2 - 1) / mu_2))
+            right = mp.exp(e_1) / q ** (1 / (mu_1 - 1))
+            expected = min(expected, mp.log((1 - q) * left ** (a - 1) + q * right ** (a - 1)) / (a - 1))
         assume(expected > mp.mpf(10) ** -290)
 
         assert pate.rdp_gnmax(votes, sigma, order) == pytest.approx(float(expected), rel=1e-9)

@@ -142,11 +142,14 @@ def test_a_table_without_names_is_named(workers: list[Any], hook: Any) -> None:
         find([*workers, other])
 
 
-@pytest.mark.parametrize("options", [{"label": None, "columns": ["age"]}, {"columns": "age"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"label": None, "columns": ["age"]}, {"columns": "age"}, {"columns": []}, {"columns": ["age", "outcome"]}],
+)
 def test_incomplete_questions_are_refused(workers: list[Any], options: Any) -> None:
     fill(workers)
 
-    with pytest.raises(fl.FederatedError, match="a label, one search and a list of columns belong together"):
+    with pytest.raises(fl.FederatedError, match="a label, one search and a list of other columns belong together"):
         find(workers, **options)
     with pytest.raises(fl.FederatedError, match="no workers were given"):
         find([])
@@ -210,6 +213,29 @@ def test_a_constant_column_is_not_divided_by_zero(workers: list[Any]) -> None:
     scaled = fl.Scaling.fit(data).apply(data)
 
     assert scaled["north"].data.get().tolist() == [[0.0]] * 5
+
+
+def test_a_worker_without_values_in_a_column_counts_for_nothing(workers: list[Any]) -> None:
+    for number, worker in enumerate(workers):
+        table = torch.full((4, 2), math.nan if number == 0 else float(number))
+        table[:, 1] = 1
+        worker.load_data([table.name_columns(sy.Column("a", nullable=True), "outcome").tag("#patients")])
+
+    data = find(workers, missing="mean")
+
+    assert fl.Scaling.fit(data).mean.tolist() == [1.5]
+    assert data["north"].data.get().tolist() == [[1.5]] * 4
+
+
+def test_what_cannot_be_scaled_is_refused(workers: list[Any]) -> None:
+    for worker in workers:
+        worker.load_data([torch.tensor([[math.inf, 1.0]] * 4).name_columns("a", "outcome").tag("#patients")])
+
+    with pytest.raises(fl.FederatedError, match="one of them has infinite values"):
+        fl.Scaling.fit(find(workers))
+    for call in (fl.Scaling.fit, fl.train_test_split):
+        with pytest.raises(fl.FederatedError, match="cannot use a list: expected a FederatedDataset"):
+            call([])
 
 
 def test_what_leaves_for_a_scaling_is_one_sum_for_each_worker(workers: list[Any]) -> None:
@@ -361,7 +387,8 @@ def test_every_operation_of_the_helpers_is_reviewed(hook: Any) -> None:
     """A user of the tier "reviewed" may use them on private data."""
     ops = hook.attributes
     names = (
-        "nanmean nansum isnan logical_not sum to index_select argmax cumsum new_ones reshape unsqueeze floor clamp abs"
+        "nanmean nansum isnan logical_not sum to index_select argmax cumsum new_ones new_zeros reshape unsqueeze "
+        "clamp abs nan_to_num scatter_add"
     )
 
     assert [name for name in names.split() if ops.method(name).tier != "reviewed"] == []
