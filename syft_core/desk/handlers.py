@@ -86,8 +86,8 @@ def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]
     labels = dict(zip(request.names.split(", "), request.labels, strict=False))
     return [
         {
-            "object": requested.name,
             **({"label": label} if (label := labels.get(requested.name)) else {}),
+            "object": requested.name,
             **summarize(requested.copy, request.parties),
         }
         for requested in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,7 +86,7 @@ def test_departures_refusals_and_releases_are_in_the_file(bob: Any, path: Path) 
     assert entries[3].reason.startswith("Run: cannot change object")
     assert (released.request, released.approver, released.names) == (bob.requests[0].id, "dr. noor", ("#ages",))
     assert (entries[-2].reason, entries[-2].approver) == ("too few", "dr. noor")
-    assert "15." not in path.read_text()
+    assert "15." not in re.sub('"time":"[^"]*"', "", path.read_text())
     assert [entry.event for entry in bob.ledger] == ["departed", "released"]
 
 

@@ -430,8 +430,9 @@ def _from_record(recorded: Recorded) -> ReleaseRequest:
     """Return a request of which only the entries in the ledger are left."""
     asked, decided = recorded.asked, recorded.decided
     user = None if asked.user == f"worker {asked.peer}" else asked.user
+    sources = asked.describe_sources()
     request = ReleaseRequest(
-        str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, asked.cells()[4], str(asked.id)
+        str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, sources, str(asked.id)
     )
     request.state, request.asked_at = recorded.state, asked.when
     if decided is not None:
