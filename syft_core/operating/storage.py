@@ -182,6 +182,8 @@ class Storage:
         if file.exists():
             try:
                 data = json.loads(file.read_bytes())
+                if data["format"] != 1:
+                    raise ValueError("unknown format")
                 worker.approvals.restore(data["approvals"], data["revoked"], history)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise _damaged(file, error, "standing approvals") from None

@@ -426,6 +426,11 @@ TEXTS = {
         "cannot find the hash ab12 in bob.ledger: the file was truncated or replaced since the hash was noted; "
         "keep the file as evidence, and look for a copy",
     ),
+    ("LedgerError", "later"): (
+        ("ledger", 2),
+        "cannot read ledger: it has format 2, of a later release of syft-core; install that one, or use a backup from "
+        "before the upgrade",
+    ),
     ("LedgerError", "incomplete"): (
         ("bob.ledger", 7),
         "cannot verify line 7 of bob.ledger: it is incomplete, because of a crash or a change; "
