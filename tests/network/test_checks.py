@@ -55,6 +55,32 @@ def test_a_key_that_others_can_read_and_an_expired_certificate_are_found(folder:
     assert "others can read or change it" in problem
 
 
+def test_problems_of_access_folders_hooks_rules_and_names_do_not_hide_each_other(folder: Path) -> None:
+    for name in ("certs", "other"):
+        assert main(["certs", str(folder / name), "--host", "localhost"]) == 0
+    (folder / "worker.toml").write_text(
+        'data = ["ages.csv#ages"]\nport = 8777\npage_port = 8777\ncert = "certs/server.pem"\nkey = "other/server.key"\n'
+        'client_ca = "ages.csv"\nledger = "certs"\non_request = "no-such-program --now"\n'
+        '[peers.south]\nurl = "wss://south.invalid:8777"\n[peers.east]\nurl = "wss://127.0.0.1:1"\nca = "none.pem"\n'
+        '[approvals.study]\nuser = "ana"\ncomputed_from = ["#agse"]\n'
+    )
+
+    problems = find_problems(read_config(folder / "worker.toml"))
+
+    for text in (
+        *(
+            "on port 8777",
+            "the key belongs to another certificate",
+            "`client_ca`",
+            "it is not a file",
+            "'no-such-program'",
+        ),
+        *("peer 'south'", "none.pem", "no data of this worker has the tag '#agse'"),
+    ):
+        assert len([problem for problem in problems if text in problem]) == 1, (text, problems)
+    assert len(problems) == 8
+
+
 def test_no_framework_is_imported_before_the_checks(folder: Path) -> None:
     (folder / "worker.toml").write_text(GOOD.replace("ages.csv", "none.csv"))
     program = (
