@@ -27,6 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     verify = actions.add_parser("verify", help="check that no entry was changed, inserted or removed")
     verify.add_argument("file", type=Path)
     verify.add_argument("--head", help="a hash that an earlier run printed: check that its entry is still there")
+    verify.add_argument("--json", action="store_true", help="print JSON")
     verify.set_defaults(run=_verify)
 
 
@@ -72,4 +73,6 @@ def _verify(args: argparse.Namespace) -> str:
         seen = seen or last.hash == args.head
     if not seen:
         raise LedgerError.cut(args.file, args.head)
+    if args.json:
+        return json.dumps({"file": str(args.file), "lines": last.number, "hash": last.hash})
     return f"{args.file}: {last.number} lines, all intact; the last hash is {last.hash}"
