@@ -64,7 +64,10 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
     """Add a standing approval."""
     by = _require_owner(worker, sender)
     conditions = {} if message.request is None else suggest_conditions(worker, worker.requests.find(message.request))
-    return worker.allow(message.name, by, **{**conditions, **message.conditions}).to_table()
+    conditions |= message.conditions
+    if message.request is not None and not conditions["computed_from"]:
+        raise ReleaseError.untagged(message.request, str(worker.id))
+    return worker.allow(message.name, by, **conditions).to_table()
 
 
 def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -> Table:

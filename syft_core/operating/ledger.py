@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syft_core.exceptions import LedgerError
-from syft_core.pictures import text_table
+from syft_core.pictures import one_line, text_table
 from syft_core.workers.seeing.journal import BEFORE, JournalLine, find_earlier, iter_lines
 from syft_core.workers.seeing.ledger import Entry, Ledger
 
@@ -58,8 +58,8 @@ def _to_text(args: argparse.Namespace, lines: list[JournalLine]) -> str:
     chosen = [(line, entry) for line, entry in entries if args.user is None or args.user in _users_of(entry)]
     if args.json:
         return "\n".join([json.dumps(line.content) for line, _ in chosen])
-    rows = [(str(line.number), entry.event, *entry.cells()) for line, entry in chosen]
-    return text_table(("line", "event", *Ledger.HEADER), rows)
+    rows = [(str(line.number), entry.event, *entry.cells(), one_line(entry.approver)) for line, entry in chosen]
+    return text_table(("line", "event", *Ledger.HEADER, "approved by"), rows)
 
 
 def _users_of(entry: Entry) -> list[str]:

@@ -362,7 +362,13 @@ TEXTS = {
     ),
     ("ReleaseError", "unknown"): (
         (9, "bob"),
-        "cannot find request 9: worker 'bob' has no such request of yours; list them with `worker.requests()`",
+        "cannot find request 9: worker 'bob' has no such request for you to see; list them with "
+        "`worker.requests()` or, as the owner, `syft-core requests list`",
+    ),
+    ("ReleaseError", "untagged"): (
+        ("9", "bob"),
+        "cannot make a standing approval from request 9 to worker 'bob': it is not known which tagged data of the "
+        "worker is in it; name the tags, e.g. with `--computed-from`",
     ),
     ("ReleaseError", "being_fetched"): (
         (3, "bob"),

@@ -366,8 +366,7 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
     def count(tag: str) -> tuple[int, str]:
         return len(worker.object_store.search((tag,))), tag
 
-    sources = {source for requested in request.objects for source in requested.copy.sources}
-    own = [source for source in sources if _counts(source) and _is_own(source) and source.tags]
+    own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
     return {"user": request.peer.user or "", "form": request.forms, "computed_from": tags}
 

@@ -33,7 +33,7 @@ from syft_core.workers.seeing.ledger import describe_form, describe_sources, rec
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
-    from syft_core.workers.party.store import Maker, Stored
+    from syft_core.workers.party.store import Maker, Sources, Stored
     from syft_core.workers.party.worker import Worker
     from syft_core.workers.seeing.history import History, Recorded
     from syft_core.workers.seeing.ledger import Event
@@ -109,6 +109,8 @@ class ReleaseRequest:
     """The workers that hold the shares of the value, if the asker says that the object is one of them."""
     line: str = ""
     """The line of the asker's program, as the asker says."""
+    lineage: Sources = frozenset()
+    """What the objects were computed from, also when they have left."""
     state: State = "open"
     decided_by: str = ""
     answer: str = ""
@@ -261,6 +263,7 @@ class ReleaseRequests:
         names = ", ".join([requested.name for requested in objects])
         id = secrets.token_hex(ID_BYTES)
         request = ReleaseRequest(id, peer, reason, objects, forms, sources, names, **claims)
+        request.lineage = frozenset([source for requested in objects for source in requested.copy.sources])
         request.is_of_owner = worker.is_owner(peer)
         if self.keeper is not None:
             self.keeper.save_request(request)
