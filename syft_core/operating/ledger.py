@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from syft_core.exceptions import LedgerError
@@ -43,12 +44,13 @@ def _show(args: argparse.Namespace) -> str:
 
 
 def _iter_ledger(file: Path) -> Iterator[JournalLine]:
-    """Yield the lines of a ledger, which has at least the one that was written when it was created."""
+    """Yield the lines of a ledger and of the files it continues, numbered from the first of them.
+
+    There is at least the line that was written when it was created.
+    """
     number = 0
-    for part in (*find_earlier(file), file):
-        for line in iter_lines(part):
-            number = line.number
-            yield line
+    for number, line in enumerate(chain.from_iterable(map(iter_lines, (*find_earlier(file), file))), 1):
+        yield line._replace(number=number)
     if not number:
         raise LedgerError.incomplete(file, 1)
 

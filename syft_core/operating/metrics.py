@@ -76,7 +76,7 @@ def _measure_memory() -> int:
 def _describe_ledger(file: Journal | None) -> list[tuple[str, str, str, dict[str, int]]]:
     if file is None:
         return []
-    return [("ledger_bytes", "gauge", "The size of the ledger file.", {"": file.size})]
+    return [("ledger_bytes", "gauge", "The size of the ledger, with all its files.", {"": file.total_size})]
 
 
 def _measure_disks(ledger: Journal | None, files: Files) -> dict[str, int]:

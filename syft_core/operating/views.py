@@ -244,7 +244,8 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
         ]
         what = f"{rule['user']} may have {rule['form']}, computed from {', '.join(rule['computed_from'])}"
         button = element("button", "Approve this, and add the rule", class_="quiet")
-        forms += [element("h2", "Standing approval"), element("p", one_line(what)),
+        warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
+        forms += [element("h2", "Standing approval"), element("p", one_line(what)), element("p", warning),
                   _form(f"{path}/rule", csrf, digest, *inputs, button)]  # fmt: skip
     return forms
 

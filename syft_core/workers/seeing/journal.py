@@ -65,6 +65,11 @@ class Journal:
         """How many bytes the file has."""
         return self._size
 
+    @property
+    def total_size(self) -> int:
+        """How many bytes the file and those that it continues have."""
+        return self._size + sum(file.stat().st_size for file in _list_rotated(self.path))
+
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
