@@ -184,6 +184,8 @@ class StandingApprovals:
         self._known: dict[str, StandingApproval] = {}
         self._taken: dict[int, tuple[StandingApproval, str]] = {}
         """The uses in progress, by the identity of the message."""
+        self._removed: dict[str, Uses] = {}
+        """The uses of rules that the configuration does not have any more."""
         self._revoked: set[str] = set()
         """The digests of rules that were revoked: the configuration may still have them."""
 
@@ -241,13 +243,18 @@ class StandingApprovals:
         """Use the rules of the configuration file, and only those besides the ones made later; return warnings."""
         warnings = []
         for approval in [known for known in self if known.is_configured and known.name not in tables]:
-            del self._known[approval.name]
+            self._removed[approval.name] = self._known.pop(approval.name).uses
         for name, table in tables.items():
             new = StandingApproval(name, read_conditions(name, table), "the configuration", is_configured=True)
             old = self._known.get(name)
+            # What is changed, or was there before, does not start from zero.
             if old is not None:
-                new.uses = old.uses  # A changed limit does not start from zero.
-                del self._known[name]
+                new.uses = self._known.pop(name).uses
+            elif name in self._removed:
+                new.uses = self._removed.pop(name)
+            else:
+                for use, when in worker.ledger.history.uses.get(name, {}).items():
+                    new.uses.add(use, when)
             new.is_revoked = new.digest in self._revoked
             if new.state == "revoked":
                 warnings.append(f"the standing approval {name!r} was revoked, and stays so; remove or change it")
