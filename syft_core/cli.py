@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import io
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -72,6 +73,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"syft-core {version('syft-core')}")
     commands = parser.add_subparsers(required=True, metavar="command")
     plugins = commands.add_parser("plugins", help="list the installed plugins and what is wrong with broken ones")
+    plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_list_plugins)
     demo = commands.add_parser("demo", help="train a model on data you never see, and list what leaves its owners")
     demo.add_argument("backends", nargs="*", help="the frameworks to use (default: one that is installed)")
@@ -83,7 +85,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _list_plugins(_options: argparse.Namespace) -> int:
+def _list_plugins(options: argparse.Namespace) -> int:
     manager = plugin_manager()
     rows = [("name", "distribution", "state", "provides")]
     for name, origin in sorted(manager.origins.items()):
@@ -94,7 +96,10 @@ def _list_plugins(_options: argparse.Namespace) -> int:
         rows.extend(
             (name, origin, *_get_state(manager.backends[backend])) for backend in manager.provided.get(name, ())
         )
-    print(text_table(rows[0], rows[1:]))
+    if options.json:
+        print(json.dumps([dict(zip(rows[0], row, strict=True)) for row in rows[1:]], indent=1))
+    else:
+        print(text_table(rows[0], rows[1:]))
     for failure in manager.failures.values():
         print(f"\n{failure}", file=sys.stderr)
     return 1 if manager.failures else 0

@@ -537,6 +537,10 @@ class LedgerError(WorkerError):
         "file as evidence, and look for a copy",
         order="path head",
     )
+    later = Text(
+        "cannot read {path}: it has format {format}, of a later release of syft-core; install that one, or use a "
+        "backup from before the upgrade"
+    )
     incomplete = Text(
         "cannot verify line {line} of {path}: it is incomplete, because of a crash or a change; start the worker "
         "again, which sets the line aside",

@@ -185,6 +185,8 @@ class StandingApprovals:
         self._known: dict[str, StandingApproval] = {}
         self._taken: dict[int, tuple[StandingApproval, str]] = {}
         """The uses in progress, by the identity of the message."""
+        self._removed: dict[str, Uses] = {}
+        """The uses of rules that the configuration does not have any more."""
         self._revoked: set[str] = set()
         """The digests of rules that were revoked: the configuration may still have them."""
 
@@ -242,13 +244,18 @@ class StandingApprovals:
         """Use the rules of the configuration file, and only those besides the ones made later; return warnings."""
         warnings = []
         for approval in [known for known in self if known.is_configured and known.name not in tables]:
-            del self._known[approval.name]
+            self._removed[approval.name] = self._known.pop(approval.name).uses
         for name, table in tables.items():
             new = StandingApproval(name, read_conditions(name, table), "the configuration", is_configured=True)
             old = self._known.get(name)
+            # What is changed, or was there before, does not start from zero.
             if old is not None:
-                new.uses = old.uses  # A changed limit does not start from zero.
-                del self._known[name]
+                new.uses = self._known.pop(name).uses
+            elif name in self._removed:
+                new.uses = self._removed.pop(name)
+            else:
+                for use, when in worker.ledger.history.uses.get(name, {}).items():
+                    new.uses.add(use, when)
             new.is_revoked = new.digest in self._revoked
             if new.state == "revoked":
                 warnings.append(f"the standing approval {name!r} was revoked, and stays so; remove or change it")
@@ -367,8 +374,7 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
     def count(tag: str) -> tuple[int, str]:
         return len(worker.object_store.search((tag,))), tag
 
-    sources = {source for requested in request.objects for source in requested.copy.sources}
-    own = [source for source in sources if _counts(source) and _is_own(source) and source.tags]
+    own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
     return {"user": request.peer.user or "", "form": request.forms, "computed_from": tags}
 

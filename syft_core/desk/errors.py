@@ -49,8 +49,12 @@ class ReleaseError(WorkerError, ValueError):
     """A release request is not valid."""
 
     unknown = Text(
-        "cannot find request {request!r}: worker {worker!r} has no such request of yours; list them with "
-        "`worker.requests()`"
+        "cannot find request {request!r}: worker {worker!r} has no such request for you to see; list "
+        "them with `worker.requests()` or, as the owner, `syft-core requests list`"
+    )
+    untagged = Text(
+        "cannot make a standing approval from request {request} to worker {worker!r}: it is not known which tagged "
+        "data of the worker is in it; name the tags, e.g. with `--computed-from`"
     )
     being_fetched = Text(
         "cannot take back the approval of request {request} of worker {worker!r}: it is being fetched; deny the next "

@@ -144,9 +144,12 @@ def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> 
 def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Table:
     """Add a standing approval."""
     by = _require_owner(worker, sender)
-    releases, conditions = releases_of(worker), message.conditions
-    if message.request is not None:
-        conditions = {**suggest_conditions(worker, releases.requests.find(message.request)), **conditions}
+    releases = releases_of(worker)
+    request = None if message.request is None else releases.requests.find(message.request)
+    conditions = {} if request is None else suggest_conditions(worker, request)
+    conditions |= message.conditions
+    if request is not None and not conditions["computed_from"]:
+        raise ReleaseError.untagged(request.id, str(worker.id))
     return releases.allow(message.name, conditions, by).to_table()
 
 
@@ -168,8 +171,8 @@ def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]
     labels = dict(zip(request.names.split(", "), request.labels, strict=False))
     return [
         {
-            "object": requested.name,
             **({"label": label} if (label := labels.get(requested.name)) else {}),
+            "object": requested.name,
             **summarize(requested.copy, request.parties),
         }
         for requested in shown

@@ -37,7 +37,7 @@ from syft_core.workers.seeing.ledger import Entry, describe_form, describe_linea
 if TYPE_CHECKING:
     from syft_core.desk.history import RecordedRequest, ReleaseHistory
     from syft_core.messages import Message
-    from syft_core.workers.party.store import Maker, Stored
+    from syft_core.workers.party.store import Maker, Sources, Stored
     from syft_core.workers.party.worker import Worker
     from syft_core.workers.seeing.ledger import Event
 
@@ -112,6 +112,8 @@ class ReleaseRequest:
     """The workers that hold the shares of the value, if the asker says that the object is one of them."""
     line: str = ""
     """The line of the asker's program, as the asker says."""
+    lineage: Sources = frozenset()
+    """What the objects were computed from, also when they have left."""
     state: RequestState = "open"
     decided_by: str = ""
     answer: str = ""
@@ -267,6 +269,7 @@ class ReleaseRequests:
         names = ", ".join([requested.name for requested in objects])
         id = secrets.token_hex(ID_BYTES)
         request = ReleaseRequest(id, peer, reason, objects, forms, sources, names, **claims)
+        request.lineage = frozenset([source for requested in objects for source in requested.copy.sources])
         request.is_of_owner = worker.is_owner(peer)
         if self.keeper is not None:
             self.keeper.save_request(request)
@@ -444,8 +447,9 @@ def _from_record(recorded: RecordedRequest) -> ReleaseRequest:
     """Return a request of which only the entries in the ledger are left."""
     asked, decided = recorded.asked, recorded.decided
     user = None if asked.user == f"worker {asked.peer}" else asked.user
+    sources = asked.describe_sources()
     request = ReleaseRequest(
-        str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, asked.cells()[4], str(asked.id)
+        str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, sources, str(asked.id)
     )
     request.state, request.asked_at = recorded.state, asked.when
     if decided is not None:

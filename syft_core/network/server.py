@@ -14,6 +14,7 @@ import socket
 import ssl
 import threading
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -227,6 +228,24 @@ class ReverseLocation(WireLocation):
         return self._of.connection
 
 
+class Latencies:
+    """How long batches of commands took, from their arrival to the reply, in a histogram."""
+
+    BOUNDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0)
+    """Upper bounds in seconds; the last part has none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.counts = [0] * (len(self.BOUNDS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a batch."""
+        with self._lock:
+            self.counts[bisect_left(self.BOUNDS, seconds)] += 1
+            self.seconds += seconds
+
+
 class Server:
     """Serves a worker on a port.
 
@@ -276,6 +295,7 @@ class Server:
             worker.lock = FairLock()
         self.authenticate, self.tls = authenticate, tls
         self.sessions_opened = self.connections_refused = 0
+        self.latencies = Latencies()
         self._max_connections, self._session_timeout = max_connections, session_timeout
         self._heartbeat, self._io_timeout = heartbeat, io_timeout
         self.handshake_stack = handshake_stack
@@ -714,6 +734,7 @@ class Server:
             else:
                 self._acknowledge(client, connection, frames, reply)
         finally:  # A server that stops waits until then.
+            self.latencies.add(time.monotonic() - client.busy_since)
             client.busy_since = None
 
     def _confirm_releases(self, client: ClientSession, number: int) -> None:

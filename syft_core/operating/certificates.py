@@ -91,15 +91,23 @@ def names_in(file: Path) -> list[str]:
     return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
 
 
-def check_validity(file: Path, days: int = 14) -> str | None:
-    """Return why clients do not accept a certificate, or will not in some days; None if they will."""
+def read_validity(file: Path) -> tuple[datetime, datetime] | None:
+    """Return from when and until when a certificate is valid; None if it has a form that only OpenSSL reads."""
     from cryptography import x509  # noqa: PLC0415  # loads a large library
 
     try:
         certificate = x509.load_pem_x509_certificate(file.read_bytes())
-    except ValueError:  # It has a form that only OpenSSL reads.
+    except ValueError:
         return None
-    now, begin, end = datetime.now(timezone.utc), certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
+
+
+def check_validity(file: Path, days: int = 14) -> str | None:
+    """Return why clients do not accept a certificate, or will not in some days; None if they will."""
+    validity = read_validity(file)
+    if validity is None:
+        return None
+    now, (begin, end) = datetime.now(timezone.utc), validity
     if now < begin:
         return f"the certificate {file} is not valid before {begin:%Y-%m-%d %H:%M} UTC, so clients refuse it"
     if now > end:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import signal
 import sys
@@ -19,6 +20,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(run=run)
     parser.add_argument("config", nargs="?", type=Path, help="a TOML file; the options below take precedence")
     parser.add_argument("--check", action="store_true", help="list what is wrong with the configuration, and exit")
+    parser.add_argument("--json", action="store_true", help="with --check, print what is wrong as JSON")
     parser.add_argument("--example", action="store_true", help="print a TOML file that explains every key")
     for name, text in _OPTIONS.items():
         parser.add_argument(f"--{name}", dest=name.replace("-", "_"), help=text)
@@ -66,9 +68,7 @@ def run(args: argparse.Namespace) -> int | str:
     config = read()
     problems = find_problems(config, peers=args.check)
     if args.check:
-        for problem in problems:
-            print(f"syft-core: {problem}", file=sys.stderr)  # noqa: T201  # the user must know it
-        return 1 if problems else "the configuration is in order"
+        return _report(problems, args.json)
     configure_logs(config.log_format, config.log_level)
     for problem in problems:
         log_event(_log, logging.ERROR, problem)
@@ -82,6 +82,16 @@ def run(args: argparse.Namespace) -> int | str:
     if supervisor.secret is not None:
         print(f"The token of this worker: {supervisor.secret}", flush=True)  # noqa: T201  # the user must know it
     return supervisor.run()
+
+
+def _report(problems: list[str], as_json: bool) -> int | str:
+    """Print what is wrong with a configuration, and return the exit code or the text that nothing is."""
+    if as_json:
+        print(json.dumps(problems, indent=1))  # noqa: T201  # the program that asked reads it
+        return 1 if problems else 0
+    for problem in problems:
+        print(f"syft-core: {problem}", file=sys.stderr)  # noqa: T201  # the user must know it
+    return 1 if problems else "the configuration is in order"
 
 
 def _find_given(args: argparse.Namespace) -> Table:

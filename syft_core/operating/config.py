@@ -127,6 +127,8 @@ class WorkerConfig:
             )
         if self.key is not None and self.cert is None:
             raise ConfigurationError("cannot use `key` without `cert`: the worker would not use TLS; give both")
+        if self.page_port is not None and self.page_port == self.port != 0:
+            raise ConfigurationError(f"cannot serve the page on port {self.port}: the worker uses it; choose another")
         if self.policy not in POLICIES:
             raise ConfigurationError(f"cannot use the policy {self.policy!r}: {_choose(self.policy, POLICIES)}")
         for id in (self.id, *self.peers):

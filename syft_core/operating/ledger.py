@@ -6,10 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from syft_core.exceptions import LedgerError
-from syft_core.pictures import text_table
+from syft_core.pictures import one_line, text_table
 from syft_core.workers.seeing.journal import BEFORE, JournalLine, find_earlier, iter_lines
 from syft_core.workers.seeing.ledger import Entry, Ledger
 
@@ -27,6 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     verify = actions.add_parser("verify", help="check that no entry was changed, inserted or removed")
     verify.add_argument("file", type=Path)
     verify.add_argument("--head", help="a hash that an earlier run printed: check that its entry is still there")
+    verify.add_argument("--json", action="store_true", help="print JSON")
     verify.set_defaults(run=_verify)
 
 
@@ -42,12 +44,13 @@ def _show(args: argparse.Namespace) -> str:
 
 
 def _iter_ledger(file: Path) -> Iterator[JournalLine]:
-    """Yield the lines of a ledger, which has at least the one that was written when it was created."""
+    """Yield the lines of a ledger and of the files it continues, numbered from the first of them.
+
+    There is at least the line that was written when it was created.
+    """
     number = 0
-    for part in (*find_earlier(file), file):
-        for line in iter_lines(part):
-            number = line.number
-            yield line
+    for number, line in enumerate(chain.from_iterable(map(iter_lines, (*find_earlier(file), file))), 1):
+        yield line._replace(number=number)
     if not number:
         raise LedgerError.incomplete(file, 1)
 
@@ -57,8 +60,8 @@ def _to_text(args: argparse.Namespace, lines: list[JournalLine]) -> str:
     chosen = [(line, entry) for line, entry in entries if args.user is None or args.user in _users_of(entry)]
     if args.json:
         return "\n".join([json.dumps(line.content) for line, _ in chosen])
-    rows = [(str(line.number), entry.event, *entry.cells()) for line, entry in chosen]
-    return text_table(("line", "event", *Ledger.HEADER), rows)
+    rows = [(str(line.number), entry.event, *entry.cells(), one_line(entry.approver)) for line, entry in chosen]
+    return text_table(("line", "event", *Ledger.HEADER, "approved by"), rows)
 
 
 def _users_of(entry: Entry) -> list[str]:
@@ -72,4 +75,6 @@ def _verify(args: argparse.Namespace) -> str:
         seen = seen or last.hash == args.head
     if not seen:
         raise LedgerError.cut(args.file, args.head)
+    if args.json:
+        return json.dumps({"file": str(args.file), "lines": last.number, "hash": last.hash})
     return f"{args.file}: {last.number} lines, all intact; the last hash is {last.hash}"

@@ -86,7 +86,7 @@ class Notifier:
     def _start(self, data: bytes) -> None:
         """Run the command with the notice on its standard input; nothing of it is part of the command line."""
         subprocess.run(  # noqa: S603  # the command of the owner
-            shlex.split(self._target), input=data, timeout=SECONDS, check=True, capture_output=True
+            shlex.split(self._target), input=data + b"\n", timeout=SECONDS, check=True, capture_output=True
         )
 
     def _post(self, data: bytes) -> None:

@@ -40,7 +40,7 @@ from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
 from syft_core.operating import views
 from syft_core.operating.logs import log_event
-from syft_core.operating.metrics import CONTENT_TYPE, render_metrics
+from syft_core.operating.metrics import CONTENT_TYPE, Files, render_metrics
 from syft_core.operating.throttle import Throttle
 from syft_core.pictures import one_line
 from syft_core.values import Json, Table
@@ -161,6 +161,7 @@ class Page:
         restarts: how often the supervisor has started the worker again.
         names: the names by which browsers may ask for the page, besides the address it listens on and this machine's.
         proxies: the addresses of proxies that add ``X-Forwarded-For`` and ``X-Forwarded-Proto`` to each request.
+        files: the files of the worker whose expiry and disk the metrics show.
 
     """
 
@@ -174,6 +175,7 @@ class Page:
         restarts: int = 0,
         names: Iterable[str] = (),
         proxies: Iterable[str] = (),
+        files: Files | None = None,
     ) -> None:
         self.server, self.port, self.host = server, port, server.host if host is None else host
         if server.tls is None and not is_loopback(self.host):
@@ -183,6 +185,7 @@ class Page:
                 "give the server a certificate and its key, or listen on 127.0.0.1",
             )
         self._listener, self._restarts, self._proxies = listener, restarts, frozenset(proxies)
+        self._files = files or Files()
         own = () if is_unspecified(self.host) else (self.host,)
         self._names = {name.lower() for name in ("localhost", "127.0.0.1", "::1", *own, *names)}
         self.sign_ins, self.throttle = SignIns(), Throttle()
@@ -282,7 +285,7 @@ class Page:
         identity = self._authenticate_bearer(request)
         if identity is None:
             raise _refuse(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
-        return Response(render_metrics(self.server, self._restarts, identity.admin), type=CONTENT_TYPE)
+        return Response(render_metrics(self.server, self._restarts, identity.admin, self._files), type=CONTENT_TYPE)
 
     def _respond_to_owner(self, request: PageRequest, path: str, owner: Identity) -> Response:
         cookie = self._cookie_of(request) or secrets.token_urlsafe(32)

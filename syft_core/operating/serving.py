@@ -32,6 +32,7 @@ from syft_core.operating.config import WorkerConfig, parse_config
 from syft_core.operating.data import choose_backend, load
 from syft_core.operating.isolation import Isolation, end_with_parent, isolate, machine_memory
 from syft_core.operating.logs import configure_logs, log_event
+from syft_core.operating.metrics import Files
 from syft_core.operating.notices import make_notice, send_notice
 from syft_core.operating.page import Page
 from syft_core.operating.quotas import QuotaGuard, limit_bytes, make_policy
@@ -73,7 +74,7 @@ def main() -> int:
     reload = partial(_reload, worker, server)
     threading.Thread(target=_wait_for_supervisor, args=(stopping, reload), daemon=True).start()
     server.start()
-    page = _start_page(server, names, config.trusted_proxy, given)
+    page = _start_page(server, names, config, given)
     requests = releases_of(worker).requests
     requests.on_request = lambda request: send_notice(given["ready"], make_notice(config.id, request))
     os.write(given["ready"], json.dumps({"isolation": applied, "objects": worker.objects_count}).encode() + b"\n")
@@ -194,11 +195,17 @@ def _make_server(worker: BaseWorker, config: WorkerConfig, given: Table) -> Serv
     )
 
 
-def _start_page(server: Server, names: tuple[str, ...], proxies: tuple[str, ...], given: Table) -> Page | None:
+def _start_page(server: Server, names: tuple[str, ...], config: WorkerConfig, given: Table) -> Page | None:
     if given["page"] is None:
         return None
-    listener = socket.socket(fileno=given["page"])
-    page = Page(server, listener=listener, restarts=given["restarts"], names=names, proxies=proxies)
+    page = Page(
+        server,
+        listener=socket.socket(fileno=given["page"]),
+        restarts=given["restarts"],
+        names=names,
+        proxies=config.trusted_proxy,
+        files=Files(config.cert, None if config.token_file is None else TokenFile(config.token_file), config.store),
+    )
     page.start()
     return page
 

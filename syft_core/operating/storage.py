@@ -184,6 +184,8 @@ class Storage:
         if file.exists():
             try:
                 data = json.loads(file.read_bytes())
+                if data["format"] != 1:
+                    raise ValueError("unknown format")
                 releases.approvals.restore(data["approvals"], data["revoked"], releases.history)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise _damaged(file, error, "standing approvals") from None
@@ -209,7 +211,9 @@ class Storage:
             objects.append(Requested(partial(self._worker.object_store.get, copy.id), part["attr"], copy))
         # Files of the first two formats do not have what the asker says.
         fields = {name: record[name] for name in _REQUEST_FIELDS if record["format"] > 2 or name not in _CLAIMS}
-        return ReleaseRequest(peer=_unpack_peer(record["peer"]) or self._worker.peer, objects=objects, **fields)
+        lineage = frozenset([source for requested in objects for source in requested.copy.sources])
+        peer = _unpack_peer(record["peer"]) or self._worker.peer
+        return ReleaseRequest(peer=peer, objects=objects, lineage=lineage, **fields)
 
     def _request_file(self, id: str) -> Path:
         return self.folder / f"{id}.request"

@@ -65,10 +65,12 @@ class Incidents:
             return cls(file)
         try:
             data = json.loads(file.read_bytes())
+            if data.get("format", 1) != 1:
+                raise ValueError("unknown format")
             return cls(file, dict(data["refused"]), dict(data["crashes"]))
         except (OSError, ValueError, KeyError, TypeError):
             raise ConfigurationError(
-                f"cannot read {file}: it is damaged; remove it to allow all operations again"
+                f"cannot read {file}: it is damaged, or of a later release; remove it to allow all operations again"
             ) from None
 
     def add(self, executing: Executing, why: str) -> None:
@@ -80,7 +82,8 @@ class Incidents:
             return
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_file(self.file, json.dumps({"refused": self.refused, "crashes": self.crashes}, indent=1).encode())
+            data = {"format": 1, "refused": self.refused, "crashes": self.crashes}
+            write_file(self.file, json.dumps(data, indent=1).encode())
         except OSError as error:  # It is refused until the supervisor ends.
             log_event(_log, logging.ERROR, f"cannot write {self.file}: {error.strerror}")
 

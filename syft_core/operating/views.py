@@ -16,7 +16,7 @@ from syft_core.network.server import ClientSession, Server
 from syft_core.operating.markup import Html, element, join, shorten, table
 from syft_core.peer import Id
 from syft_core.pictures import form_of, one_line
-from syft_core.values import Table
+from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger
@@ -51,7 +51,7 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th { text-align: left; font-weight: 500; color: var(--soft); font-size: 12.5px; white-space: nowrap; }
 th, td { padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
 tbody tr:last-child td { border-bottom: 0; }
-td { min-width: 88px; max-width: 340px; }
+td { min-width: 88px; max-width: 340px; } td[data-label=reason] { min-width: 200px; }
 .nothing, dt { color: var(--soft); } .nothing { margin: 4px 0; }
 .badge { display: inline-block; border-radius: 20px; padding: 0 9px; font-size: 12.5px; border: 1px solid; white-space:
   nowrap; color: var(--soft); }
@@ -70,7 +70,7 @@ select { font: inherit; padding: 6px; border-radius: 7px; background: var(--back
 .filter { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin-bottom: 10px; } .filter input { width:
   160px; } .hidden { position: absolute; clip-path: inset(50%); }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; } label { color: var(--soft); font-size: 13px; }
-h3 { font-size: 15px; margin: 18px 0 4px; } .histogram { width: 100%; height: 60px; fill: var(--accent); }
+.single h2 { font-size: 15px; margin: 18px 0 4px; } .histogram { width: 100%; height: 60px; fill: var(--accent); }
 .single { max-width: 620px; margin: 8vh auto; } .single form { display: flex; flex-wrap: wrap; gap: 10px; align-items:
   center; margin-top: 14px; }
 td form { margin: 0; }
@@ -127,7 +127,10 @@ def overview(
     header = element(
         "header",
         element("h1", f"{worker.id} ", element("small", "syft-core worker")),
-        element("p", " · ".join([f"signed in as {user}", *_threads(), f"as of {_to_moment(time.time())}"])),
+        element(
+            "p",
+            " · ".join([f"signed in as {user}", *_threads(), f"as of {_to_moment(time.time())} {time.strftime('%Z')}"]),
+        ),
         element("a", "Reload", href="/", class_="button"),
         _form("/logout", csrf, element("button", "Sign out", class_="quiet")),
     )
@@ -179,7 +182,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     facts += [("fetched", _to_moment(request.released_at))] if request.released_at is not None else []
     parts = [_facts(facts)]
     if values is not None:
-        parts += [element("h3", "What would leave"), *[_summary(summary) for summary in values]]
+        parts += [element("h2", "What would leave"), *[_summary(summary) for summary in values]]
     parts += _decisions(request, shown, csrf, values is None)
     title = join([f"Request {request.id} ", _badge(state)])
     return _single(title, *parts, element("p", element("a", "Back to the worker", href="/")))
@@ -192,7 +195,7 @@ def _facts(facts: Iterable[tuple[str, str]]) -> Html:
 def _summary(summary: Table) -> Html:
     """Return what the owner sees of a value."""
     counts = summary.get("histogram")
-    facts = [(name.replace("_", " "), str(value)) for name, value in summary.items() if name != "histogram"]
+    facts = [(name.replace("_", " "), _to_text(value)) for name, value in summary.items() if name != "histogram"]
     if counts is None:
         return _facts(facts)
     facts.append(("histogram", ", ".join(map(str, counts))))
@@ -203,6 +206,13 @@ def _summary(summary: Table) -> Html:
     ]
     picture = element("svg", *bars, viewBox=f"0 0 {10 * len(counts)} 40", class_="histogram", aria_hidden="true")
     return join([_facts(facts), picture])
+
+
+def _to_text(value: Json) -> str:
+    """Return numbers with six digits: an owner does not read more."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_to_text, value))}]"
+    return f"{value:.6g}" if type(value) is float else str(value)
 
 
 def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool) -> list[Html]:
@@ -236,8 +246,9 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
             element("input", id="rule-until", name="until", type="date"),
         ]
         what = f"{rule['user']} may have {rule['form']}, computed from {', '.join(rule['computed_from'])}"
-        button = element("button", "Approve this and the like of it", class_="quiet")
-        forms += [element("h3", "Standing approval"), element("p", one_line(what)),
+        button = element("button", "Approve this, and add the rule", class_="quiet")
+        warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
+        forms += [element("h2", "Standing approval"), element("p", one_line(what)), element("p", warning),
                   _form(f"{path}/rule", csrf, digest, *inputs, button)]  # fmt: skip
     return forms
 
@@ -406,8 +417,9 @@ def _ledger(ledger: Ledger, query: Mapping[str, str] | None) -> Html:
     )
     rows = []
     for entry in chosen[:MAX_ROWS]:
-        when, who, id, *rest = entry.cells()
-        rows.append((when, entry.event, who, _shorten(id), *rest, one_line(entry.approver)))
+        when, who, id, shape, _, *rest = entry.cells()
+        sources, approver = entry.describe_sources(), one_line(entry.approver)
+        rows.append((when, entry.event, who, _shorten(id), shape, sources, *rest, approver))
     header = ("when", "event", *ledger.HEADER[1:], "approved by")
     return join([form, table(header, rows, "nothing has left", len(chosen) - MAX_ROWS)])
 
@@ -427,7 +439,7 @@ def _page(title: str, body: Html, *head: Html) -> Html:
 
 
 def _single(title: str, *children: Html) -> Html:
-    heading = element("h2", title)
+    heading = element("h1", title)
     text = title if type(title) is not Html else "Release request"
     return _page(text, element("main", element("section", heading, *children, class_="single")))
 

@@ -382,7 +382,13 @@ TEXTS = {
     ),
     ("ReleaseError", "unknown"): (
         (9, "bob"),
-        "cannot find request 9: worker 'bob' has no such request of yours; list them with `worker.requests()`",
+        "cannot find request 9: worker 'bob' has no such request for you to see; list them with "
+        "`worker.requests()` or, as the owner, `syft-core requests list`",
+    ),
+    ("ReleaseError", "untagged"): (
+        ("9", "bob"),
+        "cannot make a standing approval from request 9 to worker 'bob': it is not known which tagged data of the "
+        "worker is in it; name the tags, e.g. with `--computed-from`",
     ),
     ("ReleaseError", "being_fetched"): (
         (3, "bob"),
@@ -445,6 +451,11 @@ TEXTS = {
         ("bob.ledger", "ab12"),
         "cannot find the hash ab12 in bob.ledger: the file was truncated or replaced since the hash was noted; "
         "keep the file as evidence, and look for a copy",
+    ),
+    ("LedgerError", "later"): (
+        ("ledger", 2),
+        "cannot read ledger: it has format 2, of a later release of syft-core; install that one, or use a backup from "
+        "before the upgrade",
     ),
     ("LedgerError", "incomplete"): (
         ("bob.ledger", 7),

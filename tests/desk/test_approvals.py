@@ -286,3 +286,23 @@ def test_the_configuration_adds_changes_and_removes_rules_but_not_what_was_revok
     assert len(bob.approvals) == 0
     (warning,) = bob.approvals.configure(bob, {"old": {**SCANS, "until": "2020-01-01"}})
     assert "has expired" in warning
+
+
+def test_uses_of_rules_in_the_configuration_are_counted_across_restarts_and_removals(hook: Any, tmp_path: Path) -> None:
+    me = hook.local_worker
+    me.user = "eve"
+    rules = {"study": {**SCANS, "count": 3}}
+    for used in range(4):
+        bob = VirtualWorker(hook, id="keeper", ledger=Ledger("keeper", tmp_path / "ledger"))
+        bob.load_data([torch.tensor([1.0, 3.0]).private_tensor([]).tag("#scans")])
+        for tables in (rules, {}, rules):
+            bob.approvals.configure(bob, tables)
+        assert bob.approvals.find("study").uses.total == used
+        mean = bob.search("#scans")[0].mean()
+        if used < 3:
+            mean.get()
+        else:
+            with pytest.raises(GetNotPermittedError, match="all of its 3 uses are used up"):
+                mean.get()
+        bob.ledger.close()
+        me.remove_worker_from_registry("keeper")

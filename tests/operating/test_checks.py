@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from syft_core.cli import main
+from syft_core.network.identity import Identity
 from syft_core.operating.checks import find_problems
 from syft_core.operating.config import parse_config, read_config
+from syft_core.operating.tokens import TokenFile
+from syft_core.workers.seeing.ledger import Ledger
 
 GOOD = 'host = "127.0.0.1"\ndata = ["ages.csv#ages"]\nledger = "ledger"\nstore = "deep/store"\n'
 
@@ -55,6 +60,32 @@ def test_a_key_that_others_can_read_and_an_expired_certificate_are_found(folder:
     assert "others can read or change it" in problem
 
 
+def test_problems_of_access_folders_hooks_rules_and_names_do_not_hide_each_other(folder: Path) -> None:
+    for name in ("certs", "other"):
+        assert main(["certs", str(folder / name), "--host", "localhost"]) == 0
+    (folder / "worker.toml").write_text(
+        'data = ["ages.csv#ages"]\nport = 8777\npage_port = 8777\ncert = "certs/server.pem"\nkey = "other/server.key"\n'
+        'client_ca = "ages.csv"\nledger = "certs"\non_request = "no-such-program --now"\n'
+        '[peers.south]\nurl = "wss://south.invalid:8777"\n[peers.east]\nurl = "wss://127.0.0.1:1"\nca = "none.pem"\n'
+        '[approvals.study]\nuser = "ana"\ncomputed_from = ["#agse"]\n'
+    )
+
+    problems = find_problems(read_config(folder / "worker.toml"))
+
+    for text in (
+        *(
+            "on port 8777",
+            "the key belongs to another certificate",
+            "`client_ca`",
+            "it is not a file",
+            "'no-such-program'",
+        ),
+        *("peer 'south'", "none.pem", "no data of this worker has the tag '#agse'"),
+    ):
+        assert len([problem for problem in problems if text in problem]) == 1, (text, problems)
+    assert len(problems) == 8
+
+
 def test_no_framework_is_imported_before_the_checks(folder: Path) -> None:
     (folder / "worker.toml").write_text(GOOD.replace("ages.csv", "none.csv"))
     program = (
@@ -88,3 +119,20 @@ def test_the_package_is_a_program() -> None:
     )
 
     assert done.stdout.startswith("syft-core ")
+
+
+def test_scripts_get_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Ledger("north", path=folder / "ledger").close()
+    (folder / "ages.csv").unlink()
+
+    def read(*words: str) -> tuple[int, Any]:
+        code = main([*words, "--json"])
+        return code, json.loads(capsys.readouterr().out)
+
+    code, problems = read("worker", "--check", str(folder / "worker.toml"))
+    assert code == 1
+    assert [("ages.csv" in problem) for problem in problems] == [True]
+    assert read("ledger", "verify", str(folder / "ledger"))[1]["lines"] == 1
+    assert {plugin["state"] for plugin in read("plugins")[1]} <= {"ready", "not installed"}
+    added = read("token", "add", str(folder / "tokens.json"), "--user", "ana")[1]
+    assert TokenFile(folder / "tokens.json").authenticate(added["secret"]) == Identity("ana", name="ana-1")

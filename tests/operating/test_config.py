@@ -56,7 +56,9 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
     config = read(tmp_path, used)
 
     assert expected <= keys
-    assert config.peers["south"] == PeerConfig("wss://south.example.org:8777", tmp_path / "certs" / "south.pem")
+    assert config.peers["south"] == PeerConfig(
+        "wss://south.example.org:8777", tmp_path / "certs" / "south.pem", "south"
+    )
     assert config.users["ana"].bytes == 8 * 10**9
     assert set(config.approvals["scan-study"]) == set(CONDITIONS)
     assert parse_config(json.loads(json.dumps(config.to_table()))).approvals == config.approvals

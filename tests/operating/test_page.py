@@ -11,6 +11,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -19,6 +20,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from syft_core.cli import main
 from syft_core.desk.errors import ReleasePendingError
 from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 from syft_core.network.identity import Identity
@@ -26,9 +28,11 @@ from syft_core.network.server import Credentials, Server, WebsocketServerWorker,
 from syft_core.operating import page as page_module
 from syft_core.operating import views
 from syft_core.operating.logs import configure_logs
+from syft_core.operating.metrics import Files
 from syft_core.operating.page import Page, SignIns
 from syft_core.operating.quotas import Allowance, QuotaGuard
 from syft_core.operating.throttle import FREE, Throttle
+from syft_core.operating.tokens import TokenFile
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
 from ..network.served import Served, serve
@@ -609,7 +613,7 @@ def test_metrics_count_and_name_nobody(served: Served) -> None:
     assert samples['syft_requests{state="open"}'] == "1"
     assert samples["syft_restarts_total"] == samples["syft_departures_total"] == "0"
     for line in answer.body.splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) syft_\w+ .+|syft_\w+(\{\w+="[\w.]+"\})? \d+', line)
+        assert re.fullmatch(r'# (HELP|TYPE) syft_\w+ .+|syft_\w+(\{\w+="[\w.+]+"\})? [\d.]+', line)
     for secret in ("ana", "#ages", "86753"):
         assert secret not in answer.body
 
@@ -717,7 +721,7 @@ def test_the_values_are_shown_on_demand_and_recorded_as_seen(hook: Any, tmp_path
 
         shown = browser.post(f"{path_of(served)}/show", csrf=browser.csrf("/"))
 
-        assert "[173506.0]" in shown.body
+        assert "[173506]" in shown.body
         (seen,) = [entry for entry in read_ledger(tmp_path / "ledger") if entry.event == "seen"]
         assert (seen.approver, seen.request) == ("Dr. Noor", served.worker.requests[0].id)
 
@@ -838,11 +842,26 @@ def test_the_history_of_requests_is_there_after_a_restart(hook: Any, tmp_path: P
         served.worker.ledger.close()
 
 
-def test_metrics_have_memory_disk_ledger_size_and_release(hook: Any, tmp_path: Path) -> None:
+def test_metrics_have_memory_disk_ledger_size_latency_expiry_and_release(hook: Any, tmp_path: Path) -> None:
+    assert main(["certs", str(tmp_path / "certs"), "--host", "localhost", "--days", "2"]) == 0
+    for days in ("9d", "3d", "never"):
+        assert main(["token", "add", str(tmp_path / "tokens.json"), "--user", "ana", "--expires", days]) == 0
+    files = Files(tmp_path / "certs" / "server.pem", TokenFile(tmp_path / "tokens.json"), tmp_path)
     with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
+        served.page._files = files
+        torch.ones(2).send(served.connect()).get()
         metrics = Browser(served.page).get("/metrics", "ana-secret").body
+        samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
+
+        days = [
+            (int(samples[f"syft_{name}_expiry_seconds"]) - time.time()) / 86_400 for name in ("certificate", "token")
+        ]
+        assert days == [pytest.approx(2, abs=0.1), pytest.approx(3, abs=0.1)]
+        assert int(samples['syft_batch_seconds_bucket{le="+Inf"}']) == int(samples["syft_batch_seconds_count"]) > 0
+        assert float(samples["syft_batch_seconds_sum"]) > 0
+        assert 'syft_disk_free_bytes{of="store"}' in samples
 
         assert f"\nsyft_ledger_bytes {(tmp_path / 'ledger').stat().st_size}\n" in metrics
         assert re.search(r"\nsyft_memory_peak_bytes [1-9]\d{6,}\n", metrics)
-        assert re.search(r"\nsyft_disk_free_bytes \d+\n", metrics)
+        assert re.search(r'\nsyft_disk_free_bytes\{of="ledger"\} \d+\n', metrics)
         assert re.search(r'\nsyft_info\{version="[0-9.]+"\} 1\n', metrics)

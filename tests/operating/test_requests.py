@@ -142,6 +142,20 @@ def test_rules_are_added_from_a_request_listed_and_revoked(served: Served, mean:
     assert "did you mean '#ages'" in command.errors
 
 
+def test_a_rule_is_made_from_a_request_that_was_fetched_but_not_without_tags(
+    served: Served, mean: Any, command: Command
+) -> None:
+    request = mean.request("table 1")
+    served.worker.approve(request, by="Dr. Noor")
+    request.get()
+    own = torch.ones(2).send(served.connect()).request("my own")
+
+    assert command.read("rules", "--add", "study", "--request", request.id)["computed_from"] == ["#ages"]
+
+    command.run("rules", "--add", "other", "--request", own.id)
+    assert "it is not known which tagged data of the worker is in it" in command.errors
+
+
 def test_only_the_token_of_an_administrator_decides(mean: Any, command: Command) -> None:
     request = mean.request("table 1")
     command.token.write_text("ana-secret")
@@ -163,7 +177,7 @@ def test_an_asker_sees_only_the_requests_of_the_same_user(served: Served, mean: 
     assert bo.requests() == []
     stolen = type(request)(bo, request.id)
     for use in (lambda: stolen.state, stolen.get, stolen.wait):
-        with pytest.raises(ReleaseError, match="has no such request of yours"):
+        with pytest.raises(ReleaseError, match="has no such request for you to see"):
             use()
 
 

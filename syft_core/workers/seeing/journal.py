@@ -22,6 +22,8 @@ from syft_core.values import Table
 
 MAX_TEXT = 4096
 """How many characters of one text a line contains: peers choose some of the texts."""
+FORMAT = 1
+"""The version of the file, which its first line contains."""
 _END = re.compile(rb',"hash":"([0-9a-f]{64})"}\n')
 _LENGTH = len(',"hash":""}\n') + 64
 _log = logging.getLogger(__name__)
@@ -63,6 +65,11 @@ class Journal:
         """How many bytes the file has."""
         return self._size
 
+    @property
+    def total_size(self) -> int:
+        """How many bytes the file and those that it continues have."""
+        return self._size + sum(file.stat().st_size for file in _list_rotated(self.path))
+
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
@@ -98,13 +105,13 @@ class Journal:
         elif not last.number and earlier:  # A crash came between renaming a file and writing to the next.
             self._begin(earlier[-1].name, before.hash)
         elif not last.number:
-            self.append({"time": _now(), "event": "opened", "to": self._owner, "format": 1}, sync=True)
+            self.append({"time": _now(), "event": "opened", "to": self._owner, "format": FORMAT}, sync=True)
             sync_folder(self.path.parent)
 
     def _begin(self, file: str, after: str) -> None:
         """Continue another file; the line that says so is written with the next entry."""
-        first = {"time": _now(), "event": "continued", "to": self._owner, "format": 1, "file": file, "after": after}
-        self._first, self._hash, self._size = [first], after, 0
+        first = {"time": _now(), "event": "continued", "to": self._owner, "format": FORMAT}
+        self._first, self._hash, self._size = [{**first, "file": file, "after": after}], after, 0
         sync_folder(self.path.parent)
 
     def rotate(self) -> Path:
@@ -194,6 +201,8 @@ def iter_lines(path: Path, to_be_mended: bool = False) -> Iterator[JournalLine]:
             for raw in file:
                 if raw.endswith(b"\n"):
                     line = _verify(path, line, raw)
+                    if line.number == 1 and line.content.get("format", FORMAT) != FORMAT:
+                        raise LedgerError.later(path, line.content["format"])
                     yield line
                 elif not to_be_mended:
                     raise LedgerError.incomplete(path, line.number + 1)

@@ -127,6 +127,12 @@ class Entry(NamedTuple):
         sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
         return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _join(sources), *self._end()
 
+    def describe_sources(self) -> str:
+        """Return the escaped tags of the sources, and how many others there are."""
+        unnamed = len(self.sources) - sum(map(bool, self.names))
+        others = [f"{unnamed} unnamed {'object' if unnamed == 1 else 'objects'}"] if unnamed else []
+        return _join([*dict.fromkeys(filter(None, self.names)), *others])
+
     def kind(self) -> tuple[str, ...]:
         """Return the cells that are equal for repetitions of the same departure."""
         names = sorted(set(filter(None, self.names)))
