@@ -126,7 +126,8 @@ class GNMax:
     def _find_answered(self, answers: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return which queries were answered; raise unless answers are labels, or with a threshold ``REFUSED``."""
         least = 0 if self.threshold is None else REFUSED
-        return to_labels(answers, "answers", self.classes, least).ravel() != REFUSED
+        answered: npt.NDArray[np.bool_] = to_labels(answers, "answers", self.classes, least).ravel() != REFUSED
+        return answered
 
     def _choose_options(self, workers: int) -> dict[str, int]:
         """Return the options of the protocol for so many workers; raise unless enough of them draw noise."""
