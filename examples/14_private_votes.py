@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import syft_core as sy
+from syft_torch.differential_privacy import pate
 from syft_torch.differential_privacy.votes import REFUSED, GNMax
 
 try:
@@ -125,16 +126,20 @@ print(f"  {hospitals[0].requests[-1].state}: {hospitals[0].requests[-1].answer}"
 assert hospitals[0].requests[-1].state == "denied"
 
 print("\nAn auditor, whom all hospitals trust, may see the votes. What they cost is itself private:")
-votes = np.zeros((QUERIES, 10), dtype=int)
-for hospital, pointer in zip(hospitals, predictions, strict=True):
-    own = hospital.get_obj(pointer.id_at_location)  # Only because this program owns the hospitals.
-    votes += nn.functional.one_hot(own, 10).sum(0).numpy()
+table = np.concatenate(  # Only because this program owns the hospitals.
+    [hospital.get_obj(pointer.id_at_location) for hospital, pointer in zip(hospitals, predictions, strict=True)]
+)
+votes = np.stack([(table == label).sum(0) for label in range(10)], axis=1)
 for name, method in (("GNMax", plain), ("Confident-GNMax", confident)):
     loss = method.analyse(votes, found[name], DELTA, workers=3)
     released = loss.release(order=6, noise=8)
     print(f"  {name}: {loss}; for these votes ε = {float(loss):.2f}, for all votes {loss.independent.epsilon:.2f}")
     print(f"    released with noise: {released}; with more teachers it would be less")
     assert loss < loss.independent.epsilon
+# Laplace noise with a standard deviation of 8 · √(3/2) votes, that of the noise of all three hospitals.
+laplace, for_all = pate.perform_analysis(table, None, noise_eps=2 / (8 * 3**0.5), delta=DELTA, num_classes=10)
+print(f"  LNMax, the method of 2017, with as much Laplace noise: for these votes ε = {float(laplace):.2f}, ", end="")
+print(f"for all votes {for_all:.2f}")
 
 print("\nWhat left each hospital:")
 for hospital in hospitals:

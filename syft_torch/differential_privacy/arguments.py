@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,14 @@ def to_counts(votes: npt.ArrayLike, name: str = "votes", least: int = 2) -> Floa
     return counts
 
 
-def to_labels(labels: npt.ArrayLike, name: str, classes: int | None = None) -> IntegerArray:
-    """Return class labels as integers; raise unless they are 0, 1, … , and below ``classes`` if that is given."""
+def to_labels(labels: npt.ArrayLike, name: str, classes: int | None = None, least: int = 0) -> IntegerArray:
+    """Return class labels as integers; raise unless they are from ``least`` on, and below ``classes`` if given."""
     found = _to_numbers(labels, name)
-    if not _are_whole(found) or bool(np.any(found < 0)) or (classes is not None and bool(np.any(found >= classes))):
+    if not _are_whole(found) or bool(np.any(found < least)) or (classes is not None and bool(np.any(found >= classes))):
         last = "" if classes is None else f" to {classes - 1}"
-        raise ValueError(f"cannot use {name!r}: it has labels outside of the classes; give whole numbers from 0{last}")
+        raise ValueError(
+            f"cannot use {name!r}: it has labels outside of the classes; give whole numbers from {least}{last}"
+        )
     return found.astype(np.int64)
 
 
@@ -75,10 +77,10 @@ def to_order(order: float, name: str = "order") -> float:
 
 
 def to_positive(number: float, name: str) -> float:
-    """Return a number; raise unless it is finite and positive."""
+    """Return a number; raise unless it is positive, and its square neither overflows nor vanishes."""
     found = _to_numbers(number, name)
-    if found.ndim or not 0 < float(found) < np.inf:
-        raise ValueError(f"cannot use {name!r}: expected a positive number")
+    if found.ndim or not 1e-100 < float(found) < 1e100:
+        raise ValueError(f"cannot use {name!r}: expected a positive number, from 1e-100 to 1e100")
     return float(found)
 
 
@@ -107,16 +109,23 @@ def to_whole(number: float, name: str, least: int = 0) -> int:
 
 
 def _to_numbers(values: npt.ArrayLike, name: str) -> Floats:
-    move = getattr(values, "cpu", None)
     try:
-        found = np.asarray(values if move is None else move().detach())
-    except ValueError:  # Lists of different lengths.
+        found = np.asarray(_to_plain(values))
+    except (ValueError, TypeError, NotImplementedError):  # Lists of different lengths, or a tensor without elements.
         found = np.asarray(None)
     if found.dtype.kind not in "iuf":
         raise TypeError(
             f"cannot use {name!r}: expected numbers, in an array, a tensor or a list of lists of equal length"
         )
     return found.astype(np.float64)
+
+
+def _to_plain(values: Any) -> npt.ArrayLike:
+    """Return a tensor in a form that numpy can read; it has no bfloat16."""
+    if not hasattr(values, "cpu"):
+        return values  # type: ignore[no-any-return]  # a list or an array
+    plain = values.detach().cpu()
+    return plain.float() if "bfloat16" in str(plain.dtype) else plain  # type: ignore[no-any-return]  # a tensor
 
 
 def _are_whole(numbers: Floats) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from numbers import Real
 from typing import Literal, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
@@ -15,8 +17,11 @@ Conversion = Literal["improved", "classic"]
 """How a Rényi bound becomes (ε, δ): Mironov 2017 (classic), or Canonne, Kamath and Steinke 2020 (improved)."""
 ORDERS: Floats = 1 + np.exp(np.linspace(math.log(1e-2), math.log(1e6), 500))
 """The Rényi orders among which the best is searched for: each is 4% further from 1 than the one before."""
-_GRID = 2.0**10
+_GRID = 2.0**13
 """The least standard deviation of released noise, in steps: so many that a step does not matter."""
+
+_MARGIN = 3
+"""How many standard deviations of the noise are added to what is released."""
 
 
 class Guarantee(NamedTuple):
@@ -64,17 +69,50 @@ class Curve(NamedTuple):
     """The bound for all data."""
 
 
-class NotForRelease(float):
-    """A number that depends on private data: it computes as a float, and does not print.
+def _compute(function: Callable[[float, float], float]) -> Callable[[NotForRelease, object], NotForRelease]:
+    """Return a method that computes with another number, and keeps the result private."""
 
-    ``float(x)`` is the deliberate way to look at it; numpy computes with it as with any float.
+    def compute(self: NotForRelease, other: object) -> NotForRelease:
+        return NotForRelease(function(float(self), float(other))) if isinstance(other, Real) else NotImplemented
+
+    return compute
+
+
+def _compare(function: Callable[[float, float], bool]) -> Callable[[NotForRelease, object], bool]:
+    """Return a method that compares with another number."""
+
+    def compare(self: NotForRelease, other: object) -> bool:
+        return function(float(self), float(other)) if isinstance(other, Real) else NotImplemented
+
+    return compare
+
+
+def _swap(function: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    return lambda x, y: function(y, x)
+
+
+class NotForRelease:
+    """A number that depends on private data: it computes and compares as a float, and does not print.
+
+    It is not a float, because libraries that store, send or print floats would do so with this one: JSON, numpy,
+    formats. ``float(x)`` is the deliberate way to look at it.
     """
+
+    __slots__ = ("_value",)
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]  # a hash would reveal the number
+
+    def __init__(self, value: float) -> None:
+        self._value = float(value)
+
+    def __float__(self) -> float:
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: depends on private data, not for release>"
-
-    def __str__(self) -> str:
-        return repr(self)
 
     def __format__(self, spec: str) -> str:
         return repr(self)
@@ -82,46 +120,36 @@ class NotForRelease(float):
     def __reduce_ex__(self, _protocol: SupportsIndex) -> NoReturn:
         raise TypeError(f"cannot store or send a {type(self).__name__}: it depends on private data, not for release")
 
-    def __add__(self, other: float) -> NotForRelease:
-        return NotForRelease(float(self) + other)
+    def __array__(self, *_args: object, **_options: object) -> NoReturn:
+        raise TypeError(
+            f"cannot make an array of a {type(self).__name__}: it depends on private data, not for release; "
+            "write `float(...)` if you may look at it"
+        )
 
-    def __sub__(self, other: float) -> NotForRelease:
-        return NotForRelease(float(self) - other)
+    __add__, __radd__ = _compute(operator.add), _compute(_swap(operator.add))
+    __sub__, __rsub__ = _compute(operator.sub), _compute(_swap(operator.sub))
+    __mul__, __rmul__ = _compute(operator.mul), _compute(_swap(operator.mul))
+    __truediv__, __rtruediv__ = _compute(operator.truediv), _compute(_swap(operator.truediv))
+    __floordiv__, __rfloordiv__ = _compute(operator.floordiv), _compute(_swap(operator.floordiv))
+    __mod__, __rmod__ = _compute(operator.mod), _compute(_swap(operator.mod))
+    __pow__, __rpow__ = _compute(operator.pow), _compute(_swap(operator.pow))
+    __eq__, __lt__, __le__ = _compare(operator.eq), _compare(operator.lt), _compare(operator.le)
+    __gt__, __ge__ = _compare(operator.gt), _compare(operator.ge)
 
-    def __rsub__(self, other: float) -> NotForRelease:
-        return NotForRelease(other - float(self))
-
-    def __mul__(self, other: float) -> NotForRelease:
-        return NotForRelease(float(self) * other)
-
-    def __truediv__(self, other: float) -> NotForRelease:
-        return NotForRelease(float(self) / other)
-
-    def __rtruediv__(self, other: float) -> NotForRelease:
-        return NotForRelease(other / float(self))
-
-    def __pow__(self, other: float, _modulus: None = None) -> NotForRelease:
-        return NotForRelease(float(self) ** other)
-
-    def __rpow__(self, other: float, _modulus: None = None) -> NotForRelease:
-        return NotForRelease(other ** float(self))
-
-    def __floordiv__(self, other: float) -> NotForRelease:
-        return NotForRelease(float(self) // other)
-
-    def __mod__(self, other: float) -> NotForRelease:
-        return NotForRelease(float(self) % other)
-
-    def __round__(self, digits: SupportsIndex | None = None) -> NotForRelease:  # type: ignore[override]  # not an int
-        return NotForRelease(round(float(self), digits))
+    def __round__(self, digits: SupportsIndex | None = None) -> NotForRelease:
+        return NotForRelease(round(self._value, digits))
 
     def __neg__(self) -> NotForRelease:
-        return NotForRelease(-float(self))
+        return NotForRelease(-self._value)
+
+    def __pos__(self) -> NotForRelease:
+        return NotForRelease(self._value)
 
     def __abs__(self) -> NotForRelease:
-        return NotForRelease(abs(float(self)))
+        return NotForRelease(abs(self._value))
 
-    __radd__, __rmul__ = __add__, __mul__
+
+Real.register(NotForRelease)
 
 
 class DataDependentEpsilon(NotForRelease):
@@ -153,22 +181,36 @@ class DataDependentEpsilon(NotForRelease):
         """Return an ε that may be published: with noise in proportion to the smooth sensitivity, and its own cost.
 
         The mechanism is GNSS of Papernot et al. 2018: it adds Gaussian noise, with a standard deviation of ``noise``
-        times the smooth sensitivity, to the Rényi bound at ``order``. Choose all three without looking at the votes. A
+        times the smooth sensitivity, to the Rényi bound at ``order``; and three times this, so that what is published
+        is below the exact number with a probability of 0.14% only. Choose all three without looking at the votes. A
         second release costs as much again: publish the sum of both.
         """
         order, noise = to_order(order), to_positive(noise, "noise")
-        beta = 0.4 / order if beta is None else to_positive(beta, "beta")
+        beta = 0.2 / order if beta is None else to_positive(beta, "beta")
         if self._curve.smooth is None:
             raise ValueError("cannot release: no smooth sensitivity is proven for LNMax; use GNMax and `epsilon_gnmax`")
-        if order >= 1 / (2 * beta):
-            raise ValueError("cannot release: 'order' must be below 1 / (2 beta); use a smaller beta")
+        if noise > LARGEST_SIGMA // 4:
+            raise ValueError(f"cannot release: 'noise' is above {LARGEST_SIGMA // 4}; use less")
+        cost = bound_release(order, noise, beta + 1 / _GRID)  # Rounding the standard deviation is a part of beta.
         at = np.asarray([order])
         limit = float(self._curve.independent(at)[0])
+        # Public numbers determine the steps. Rounding to them adds one at most to what a vote changes.
         step = (limit or 1.0) * noise / (LARGEST_SIGMA // 2)
-        # Public numbers determine the steps; rounding to them moves the bound by less than one.
-        scale = math.ceil(float(self._curve.smooth(beta, order)) * noise / step + _GRID)
-        steps = round(float(self._curve.rdp(at)[0]) / step) + int(discrete_gaussian(scale, (1,))[0])
-        cost = order * math.exp(2 * beta) / noise**2
-        cost += (beta * order - 0.5 * math.log1p(-2 * order * beta)) / (order - 1)
+        scale = math.ceil((float(self._curve.smooth(beta, order)) / step + 1) * noise + _GRID)
+        steps = round(float(self._curve.rdp(at)[0]) / step) + _MARGIN * scale + int(discrete_gaussian(scale, (1,))[0])
         rdp = np.asarray([min(max(steps * step, 0.0), limit) + cost])
         return Guarantee(float(convert(rdp, at, self.delta, self.conversion)[0]), self.delta, order, self.conversion)
+
+
+def bound_release(order: float, noise: float, beta: float) -> float:
+    """Bound the Rényi divergence of what GNSS publishes for neighbouring votes.
+
+    Both are Gaussians. The divergence is largest if the smooth sensitivity S of one is e^β times that of the other, S',
+    and the bounds are S' apart: that of N(0, S²σ²) from N(S' + 3σ(S - S'), S'²σ²), where σ is ``noise``. The published
+    code (Theorem 23) has a term λe^(2β)/σ² instead, which is too small if β is near 1/(2λ), also without the 3σ.
+    """
+    rest = 1 + order * math.expm1(-2 * beta)
+    if rest <= 0:
+        raise ValueError("cannot release: 'order' is too high for this 'beta'; use a beta below 1 / (2 order)")
+    apart = math.exp(-beta) - _MARGIN * noise * math.expm1(-beta)
+    return order * apart**2 / (2 * noise**2 * rest) - (0.5 * math.log(rest) + order * beta) / (order - 1)

@@ -8,7 +8,7 @@ and orders at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import TypeAlias
 
@@ -27,6 +27,12 @@ from syft_torch.differential_privacy.arguments import (
 from syft_torch.differential_privacy.epsilon import Conversion, Curve, DataDependentEpsilon
 from syft_torch.differential_privacy.gaussian_tails import LOG_2, inverse_log_erfc, log_erfc
 
+_NOT_BOUNDED = (
+    "cannot bound the smooth sensitivity: at this 'order' and 'sigma' the Rényi bound does not grow with q, as the "
+    "proof requires, or changes only where q is too small; use a lower order, or a larger sigma"
+)
+_LARGEST_T = 1e4
+"""How far out in a tail smooth sensitivity is computed: there, q is 1e-43000000."""
 _GOLDEN = (math.sqrt(5.0) - 1) / 2
 _MAX_VOTES = 1_000_000
 """How many votes of a query are moved one by one for the smooth sensitivity."""
@@ -186,10 +192,7 @@ class _Shape:
         self.sigma, self.order, self.log_scale = sigma, order, math.log(2.0 / pairs)
         grid = self._make_grid()
         if bool(np.any(np.diff(self._rdp(grid)) > 1e-12 * order / sigma**2)):
-            raise ValueError(
-                "cannot bound the smooth sensitivity: at this 'order' and 'sigma' the Rényi bound does not grow with "
-                "q, as the proof requires; use a lower order, or a larger sigma"
-            )
+            raise ValueError(_NOT_BOUNDED)
         self.first, self.last = float(grid[0]), float(grid[-1])
         self.peaks = self._find_peaks(grid)
 
@@ -245,18 +248,30 @@ class _Shape:
         return bound_rdp(log_q, self.sigma, np.asarray(self.order))
 
     def _make_grid(self) -> Floats:
-        """Return points t, several for each vote, from q far above q0, where β becomes constant, to q near 1e-320."""
-        low, high = -5.0, 1e3
-        for _ in range(80):  # Find q0, the largest q for which Theorem 6 gives less than the bound for all votes.
-            middle = (low + high) / 2
-            below = float(self._rdp(np.asarray(middle))) < self.order / self.sigma**2
-            low, high = (low, middle) if below else (middle, high)
+        """Return points t, several for each vote, between which β, and what a vote changes, is monotone."""
+        # q0 is the largest q for which Theorem 6 gives less than the bound for all votes. β changes from there to ...
+        start = self._find_first(lambda t: float(self._rdp(np.asarray(t))) < self.order / self.sigma**2)
+        # ... where it is less than the smallest float. What a vote changes also does one vote away from there.
+        end = self._find_first(lambda t: float(self._rdp(np.asarray(t))) == 0.0)
         vote = 1 / self.sigma
-        jumps = high + np.arange(-2, 3)[:, None] * vote + np.asarray([-1e-9, 0.0, 1e-9])  # β may jump at q0.
-        near = high + np.arange(-8 * 16, 8 * 16 + 1) * vote / 16
+        jumps = start + np.arange(-2, 3)[:, None] * vote + np.asarray([-1e-9, 0.0, 1e-9])  # β may jump at q0.
+        near = start + np.arange(-8 * 16, 8 * 16 + 1) * vote / 16
         # With much noise, 1 / 2000 is many votes, but still little compared with the width of a tail.
-        far = np.arange(high - 60 * vote, max(high, 27.0) + 60 * vote, max(min(vote / 16, 1 / 200), 1 / 2000))
+        edge = min(2 * vote, 2.0)
+        spacing = min(max(min(vote / 16, 1 / 200), 1 / 2000), (end - start + edge) / 5000)
+        far = np.arange(start - edge, end + edge, spacing)
+        far = np.concatenate([far - vote, far, far + vote]) if vote > 1 else far
         return np.unique(np.concatenate([jumps.ravel(), near, far]))
+
+    def _find_first(self, holds: Callable[[float], bool]) -> float:
+        """Return the smallest t from which on a condition holds."""
+        low, high = -5.0, _LARGEST_T
+        if not holds(high):
+            raise ValueError(_NOT_BOUNDED)
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (low, middle) if holds(middle) else (middle, high)
+        return high
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,7 @@ __all__ = [
     "tensors_to_literals",
 ]
 _log = logging.getLogger(__name__)
+_MAX_CLASSES, _MAX_MOMENTS = 4096, 10_000
 
 
 # --- LNMax
@@ -102,6 +103,8 @@ def perform_analysis(
     gamma, delta = to_positive(noise_eps, "noise_eps"), to_delta(delta)
     to_positive(beta, "beta")
     classes = max(2, int(predictions.max()) + 1) if num_classes is None else to_whole(num_classes, "num_classes", 2)
+    if classes > _MAX_CLASSES:
+        raise ValueError(f"cannot analyse 'teacher_preds': there are more than {_MAX_CLASSES} classes")
     counts = np.stack([(predictions == label).sum(0) for label in range(classes)], axis=-1).astype(np.float64)
     everything = np.arange(len(counts))
     positions = everything if indices is None else to_positions(indices, "indices", len(counts))
@@ -114,13 +117,15 @@ def perform_analysis(
             "'indices' has repeated positions, or labels instead of positions: the larger ε of both readings is "
             "computed; give labels as `labels=`"
         )
-    moments_list = np.arange(1, to_whole(moments, "moments", 1) + 1.0)
+    if to_whole(moments, "moments", 1) > _MAX_MOMENTS:
+        raise ValueError(f"cannot use 'moments': expected at most {_MAX_MOMENTS}")
+    moments_list = np.arange(1, moments + 1.0)
     curve = _make_curve(counts, readings, gamma, moments_list)
     orders = moments_list + 1
     epsilons, independent = (convert(rdp(orders), orders, delta, "classic") for rdp in (curve.rdp, curve.independent))
     best = int(np.argmin(epsilons))
-    if best == len(orders) - 1:
-        _log.warning("the best moment is the last one: more `moments` may give a smaller ε")
+    if int(np.argmin(independent)) == len(orders) - 1:  # Not the best one of these votes: that is private.
+        _log.warning("the best moment for all votes is the last one: more `moments` may give a smaller ε")
     found = Guarantee(float(epsilons[best]), delta, float(orders[best]), "classic")
     return DataDependentEpsilon.of(curve, delta, "classic", found), float(independent.min())
 
@@ -169,7 +174,7 @@ def smoothed_sens(counts: npt.ArrayLike, noise_eps: float, l: float, beta: float
 
 def tensors_to_literals(tensor_list: Sequence[torch.Tensor | float]) -> list[float]:
     """Return tensors of one element as Python's numbers."""
-    return [float(part.item()) if hasattr(part, "item") else part for part in tensor_list]
+    return [part.item() if hasattr(part, "item") else part for part in tensor_list]
 
 
 # --- the same for torch
@@ -237,13 +242,27 @@ def _private_tensor() -> type[torch.Tensor]:
     import torch  # noqa: PLC0415  # as above
 
     class NotForReleaseTensor(torch.Tensor):  # type: ignore[misc]  # torch has no types here
-        """A tensor that depends on private data, and does not print."""
+        """A tensor that depends on private data, and does not print; ``float(x)`` is the way to look at it."""
 
         def __repr__(self, **_options: object) -> str:
             return f"<{type(self).__name__}: depends on private data, not for release>"
 
         def __format__(self, spec: str) -> str:
             return repr(self)
+
+        def item(self) -> NotForRelease:
+            return NotForRelease(float(self))
+
+        def tolist(self) -> object:
+            return [part.tolist() for part in self] if self.ndim else self.item()
+
+        def refuse(self, *_args: object, **_options: object) -> NoReturn:
+            raise TypeError(
+                f"cannot convert, store or send a {type(self).__name__}: it depends on private data, not for release; "
+                "write `float(...)` if you may look at it"
+            )
+
+        numpy = __array__ = __reduce_ex__ = __deepcopy__ = refuse
 
     return NotForReleaseTensor
 
@@ -263,12 +282,11 @@ def _q_noisy_max(counts: Floats, gamma: float) -> Floats:
 def _logmgf(q: Floats, epsilon: float, moment: Floats) -> Floats:
     """Return the least of the bounds for all votes and, for small q, that of Theorem 3."""
     limit = np.minimum(epsilon**2 * moment * (moment + 1) / 2, epsilon * moment)
-    likely = np.where(q < 1 / (1 + math.exp(epsilon)), q, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
-        log_p = np.log1p(-likely)
-        first = log_p + moment * (log_p - np.log1p(-math.exp(epsilon) * likely))
-        second = np.exp(np.log(likely) + epsilon * moment)
-        bound = np.log1p(np.expm1(first) + second)
+        likely = np.where(q < 1 / (1 + np.exp(epsilon)), q, 0.0)
+        log_q, log_p = np.log(likely), np.log1p(-likely)
+        first = log_p + moment * (log_p - np.log1p(-np.exp(epsilon + log_q)))
+        bound = np.log1p(np.expm1(first) + np.exp(log_q + epsilon * moment))
     return np.where((likely == q) & (bound < limit), np.maximum(bound, 0.0), limit)
 
 

@@ -16,10 +16,10 @@ from syft_core.crypto.kernels import dtype_name
 from syft_core.hook.chain import end_of
 from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_torch.differential_privacy.arguments import to_labels, to_positive, to_whole
+from syft_torch.differential_privacy.arguments import to_counts, to_labels, to_positive, to_whole
 from syft_torch.differential_privacy.epsilon import Conversion, DataDependentEpsilon, Guarantee, find_epsilon
 from syft_torch.differential_privacy.gnmax import epsilon_gnmax
-from syft_torch.differential_privacy.noisy_max import MAX_SCALE, REFUSED, STEPS, noisy_max
+from syft_torch.differential_privacy.noisy_max import MAX_CLASSES, MAX_SCALE, REFUSED, STEPS, noisy_max
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +47,8 @@ class GNMax:
     colluding: int = 1
 
     def __post_init__(self) -> None:
-        to_whole(self.classes, "classes", 2)
+        if to_whole(self.classes, "classes", 2) > MAX_CLASSES:
+            raise ValueError(f"cannot vote: 'classes' is above {MAX_CLASSES}")
         to_positive(self.sigma, "sigma")
         to_whole(self.colluding, "colluding")
         if (self.threshold is None) != (self.threshold_sigma is None):
@@ -85,9 +86,9 @@ class GNMax:
 
     def guarantee(self, answers: npt.ArrayLike, delta: float, conversion: Conversion = "improved") -> Guarantee:
         """Return what answers have cost, whatever the votes were: refused ones pay for the test."""
-        found = to_labels(np.asarray(answers) + 1, "answers", self.classes + 1)
-        tests = 0.0 if self.threshold_sigma is None else found.size / (2 * self.threshold_sigma**2)
-        rate = int(np.count_nonzero(found)) / self.sigma**2 + tests
+        answered = self._find_answered(answers)
+        tests = 0.0 if self.threshold_sigma is None else answered.size / (2 * self.threshold_sigma**2)
+        rate = int(np.count_nonzero(answered)) / self.sigma**2 + tests
         return find_epsilon(lambda orders: orders * rate, delta, conversion)
 
     def analyse(
@@ -103,20 +104,30 @@ class GNMax:
         It holds towards everyone but the workers, with the noise of all ``workers``: how likely an answer was depends
         on all of it.
         """
-        found = to_labels(np.asarray(answers) + 1, "answers", self.classes + 1)
+        counts, answered = to_counts(votes), self._find_answered(answers)
+        if counts.shape != (len(answered), self.classes):
+            raise ValueError(
+                f"cannot analyse 'votes': expected a row of {self.classes} counts for each of the 'answers'"
+            )
         options = self._choose_options(to_whole(workers, "workers", 2))
         scales = [options[name] for name in ("scale", "threshold_scale") if name in options]
         sigma, *test = (STEPS * math.sqrt(workers) / scale for scale in scales)
         return epsilon_gnmax(
-            votes,
+            counts,
             sigma,
             delta,
             conversion,
             threshold=self.threshold,
             threshold_sigma=test[0] if test else None,
-            answered=found.ravel() > 0,
+            answered=answered,
             step=1 / min(scales),
         )
+
+    def _find_answered(self, answers: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return which queries were answered; raise unless answers are labels, or with a threshold ``REFUSED``."""
+        least = 0 if self.threshold is None else REFUSED
+        answered: npt.NDArray[np.bool_] = to_labels(answers, "answers", self.classes, least).ravel() != REFUSED
+        return answered
 
     def _choose_options(self, workers: int) -> dict[str, int]:
         """Return the options of the protocol for so many workers; raise unless enough of them draw noise."""

@@ -54,11 +54,12 @@ def test_the_bound_is_that_of_theorem_6_with_hundreds_of_digits(votes: list[int]
         mu_1 = mu_2 + 1
         e_1, e_2 = mu_1 / s**2, mu_2 / s**2
         expected = a / s**2
-        is_near = a <= mu_1 and mu_2 > 1 and q * mp.exp(e_2) < 1
-        if is_near and q <= mp.exp((mu_2 - 1) * e_2) / (mu_1 / (mu_1 - 1) * mu_2 / (mu_2 - 1)) ** mu_2:
-            left = (1 - q) / (1 - (q * mp.exp(e_2)) ** ((mu_2 - 1) / mu_2))
-            right = mp.exp(e_1) / q ** (1 / (mu_1 - 1))
-            expected = min(expected, mp.log((1 - q) * left ** (a - 1) + q * right ** (a - 1)) / (a - 1))
+        if a <= mu_1 and mu_2 > 1:
+            limit = mp.exp((mu_2 - 1) * e_2) / (mu_1 / (mu_1 - 1) * mu_2 / (mu_2 - 1)) ** mu_2
+            if q <= min(limit, mp.exp(-e_2)):
+                left = (1 - q) / (1 - (q * mp.exp(e_2)) ** ((mu_2 - 1) / mu_2))
+                right = mp.exp(e_1) / q ** (1 / (mu_1 - 1))
+                expected = min(expected, mp.log((1 - q) * left ** (a - 1) + q * right ** (a - 1)) / (a - 1))
         assume(expected > mp.mpf(10) ** -290)
 
         assert pate.rdp_gnmax(votes, sigma, order) == pytest.approx(float(expected), rel=1e-9)
@@ -211,6 +212,25 @@ def test_a_teacher_that_does_not_vote_changes_no_more_than_the_smooth_sensitivit
     change = abs(float(pate.rdp_gnmax(votes, sigma, order)) - float(pate.rdp_gnmax(without, sigma, order)))
     assert change <= min(here, there) * (1 + 1e-9) + 1e-15
     assert max(here, there) <= min(here, there) * math.exp(beta) * (1 + 1e-9) + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("votes", "moved", "sigma", "order"),
+    [([184, 0, 66], [184, 0, 65], 0.83, 26.6), ([199, 50, 1], [198, 50, 2], 1.09, 50.8)],
+)
+def test_the_smooth_sensitivity_at_high_orders_is_smooth(
+    votes: list[int], moved: list[int], sigma: float, order: float
+) -> None:
+    """At high orders, the bound changes where q is far below the smallest float."""
+    here, there = map(float, pate.smooth_sensitivity_gnmax([votes, moved], sigma, 0.4 / order, order))
+
+    assert 0 < max(here, there) <= min(here, there) * math.exp(0.4 / order) * (1 + 1e-9)
+
+
+def test_smooth_sensitivity_is_refused_where_it_cannot_be_computed() -> None:
+    with pytest.raises(ValueError, match="cannot bound the smooth sensitivity: .*; use a lower order"):
+        pate.smooth_sensitivity_gnmax([9, 1], 20, 0.1, 1e9)
+    assert pate.smooth_sensitivity_gnmax([9, 1], 0.01, 0.1, 2.0) > 0
 
 
 def test_the_votes_of_teachers_that_did_not_vote_are_at_a_distance() -> None:

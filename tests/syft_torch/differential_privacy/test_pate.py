@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import logging
 import math
+import pickle
 import subprocess
 import sys
 
@@ -143,6 +146,72 @@ def test_the_tensor_of_a_data_dependent_epsilon_does_not_print() -> None:
     assert "7.8" in repr(independent)
 
 
+def test_the_tensor_of_a_data_dependent_epsilon_is_not_converted_stored_or_sent() -> None:
+    torch = pytest.importorskip("torch")
+    dependent, _ = pate.perform_analysis_torch(make_predictions(), torch.arange(50))
+
+    for attempt in (
+        pickle.dumps,
+        copy.deepcopy,
+        np.asarray,
+        lambda x: x.numpy(),
+        lambda x: torch.save(x, io.BytesIO()),
+    ):
+        with pytest.raises(TypeError, match="cannot convert, store or send .* not for release; write `float"):
+            attempt(dependent)
+    for text in map(repr, (dependent.item(), dependent.tolist(), pate.tensors_to_literals([dependent]))):
+        assert "not for release" in text
+        assert "6.8" not in text
+    assert float(dependent) == pytest.approx(6.884694, abs=1e-6)
+
+
+def test_the_ancestors_own_tests_pass() -> None:
+    """They pass labels as ``indices``, compare the results, and make a tensor of one."""
+    torch = pytest.importorskip("torch")
+    predictions, labels = make_predictions(), (np.random.RandomState(1).rand(50) * 10).astype(int)
+
+    dependent, independent = pate.perform_analysis(teacher_preds=predictions, indices=labels, noise_eps=0.1, delta=1e-5)
+    as_tensors = pate.perform_analysis_torch(torch.tensor(predictions), torch.tensor(labels), noise_eps=0.1, delta=1e-5)
+
+    assert dependent < independent
+    assert as_tensors[0] < as_tensors[1]
+    assert torch.isclose(as_tensors[0], torch.tensor(dependent, dtype=torch.float32))
+    assert torch.isclose(as_tensors[1], torch.tensor(independent, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "bfloat16", "float64"])
+def test_tensors_of_any_type_are_read(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    counts = torch.tensor(COUNTS).to(getattr(torch, dtype)).requires_grad_("float" in dtype)
+
+    assert float(pate.compute_q_noisy_max_torch(counts, 0.1)) == pytest.approx(0.00106821, abs=1e-8)
+
+
+def test_tensors_without_readable_elements_are_refused_by_name() -> None:
+    torch = pytest.importorskip("torch")
+    for counts in (torch.tensor(COUNTS).to_sparse(), torch.zeros(3, device="meta")):
+        with pytest.raises(TypeError, match="cannot use 'counts': expected numbers"):
+            pate.compute_q_noisy_max_torch(counts, 0.1)
+
+
+@pytest.mark.parametrize("gamma", [1e-50, 5.0, 400.0, 1e10])
+def test_any_amount_of_noise_has_a_finite_loss(gamma: float) -> None:
+    dependent, independent = pate.perform_analysis(make_predictions(), None, gamma)
+
+    assert 0 < dependent <= independent < math.inf
+    assert 0 <= pate.logmgf_from_counts(COUNTS, gamma, 8) < math.inf
+
+
+def test_a_warning_does_not_depend_on_the_votes(caplog: pytest.LogCaptureFixture) -> None:
+    texts = []
+    for predictions in (make_predictions(), np.zeros((100, 50), int)):
+        caplog.clear()
+        pate.perform_analysis(predictions, None, 0.1, num_classes=10)
+        texts.append(caplog.messages)
+
+    assert texts[0] == texts[1]
+
+
 @settings(max_examples=40)
 @given(
     counts=st.lists(st.integers(0, 40), min_size=2, max_size=5), gamma=st.floats(0.01, 2.0), moment=st.integers(1, 20)
@@ -209,7 +278,9 @@ def test_tiny_probabilities_are_not_lost() -> None:
         ("moments", 0, ValueError),
         ("moments", 1.5, ValueError),
         ("beta", 0, ValueError),
+        ("moments", 10**9, ValueError),
         ("num_classes", 1, ValueError),
+        ("teacher_preds", [[2**40]], ValueError),
     ],
 )
 def test_bad_arguments_are_refused_by_name(name: str, value: object, error: type[Exception]) -> None:

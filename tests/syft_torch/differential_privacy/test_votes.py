@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,34 @@ def test_with_little_noise_the_class_with_most_votes_is_the_answer(
     assert set(answers.tolist()) <= set(range(classes))
 
 
+@pytest.mark.parametrize("classes", [2, 3, 16, 17, 40])
+def test_of_classes_with_equal_counts_the_first_is_the_answer(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_add_noise", lambda x: x)
+    random = np.random.default_rng(classes)
+    labels = random.integers(-1, classes, (3, 4, 60))
+    labels[:, :, :2] = -1, 0  # Nobody votes, or all do for one class.
+    tally = np.stack([(labels == label).sum((0, 1)) for label in range(classes)])
+
+    for threshold in (0, 4):
+        options = {"classes": classes, "scale": 1, "threshold": threshold, "threshold_scale": int(threshold > 0)}
+        answers = sum(Group(3, NumpyKernels()).run("noisy_max", list(labels), **options))
+
+        expected = np.where(tally.max(0) >= threshold, tally.argmax(0), REFUSED)
+        assert answers.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("scale", [1, 1 << 40])
+def test_the_most_votes_with_the_most_noise_do_not_wrap_around(scale: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest numbers that the options permit: 2^60 steps, and noise of 2^30 from each worker."""
+    monkeypatch.setattr(protocol, "_add_noise", lambda x: x - (1 << 30))
+    labels = [np.zeros((protocol.MAX_TEACHERS // 2, 1), dtype="int64")] * 2
+    options = {"classes": 2, "scale": scale, "threshold": scale, "threshold_scale": scale}
+
+    votes = sum(Group(2, NumpyKernels()).run("noisy_max", labels, **options))
+
+    assert votes.tolist() == [0 if scale > 1 else REFUSED]
+
+
 def test_workers_may_have_different_numbers_of_teachers(workers: list[Any]) -> None:
     tables = ([[0, 1]], [[1, 1]] * 4, [[0, 1]] * 2)
     pointers = [torch.tensor(table).send(worker) for table, worker in zip(tables, workers, strict=False)]
@@ -117,7 +146,9 @@ def test_refused_queries_are_paid(workers: list[Any]) -> None:
     )
     assert refused.epsilon == pytest.approx(exact, rel=1e-9)
     assert mixed.epsilon > refused.epsilon
-    assert GNMax(3, sigma=20).guarantee([REFUSED] * 50, 1e-5).epsilon == 0
+    assert GNMax(3, sigma=20).guarantee([], 1e-5).epsilon == 0
+    with pytest.raises(ValueError, match="cannot use 'answers': .* from 0 to 2"):  # Without a test, none is refused.
+        GNMax(3, sigma=20).guarantee([REFUSED] * 50, 1e-5)
 
 
 def test_the_analysis_of_an_auditor_uses_the_noise_of_all_workers() -> None:
@@ -163,7 +194,11 @@ def test_the_loss_of_20000_releases_on_neighbouring_votes_is_within_the_bound(
     for here, there in (found, found[::-1]):
         loss = divergence(here, there, order)
         assert loss <= float(rdp_gnmax(counts, sigma, order)) + 2 * error
-        assert np.all(np.exp(here) <= np.exp(order / sigma**2 + 1.0) * np.exp(there) + error)
+        for delta, chosen in product((0.01, 0.05, 0.2), ([0], [1], [2], [0, 1], [0, 2], [1, 2])):
+            # No set of answers is more than e^ε times as likely, up to δ.
+            factor = math.exp(method.guarantee([0], delta).epsilon)
+            above = np.exp(here)[chosen].sum() - factor * np.exp(there)[chosen].sum()
+            assert above <= delta + error * math.sqrt(1 + factor**2)
     assert divergence(*found, order) > 0
 
 
@@ -445,6 +480,7 @@ def test_workers_refuse_options_out_of_range(hook: Any, options: dict[str, Any])
     [
         ({"classes": 1}, "classes"),
         ({"classes": 2.5}, "classes"),
+        ({"classes": 5000}, "classes"),
         ({"sigma": 0}, "sigma"),
         ({"sigma": -1.0}, "sigma"),
         ({"sigma": math.nan}, "sigma"),
@@ -496,5 +532,10 @@ def test_bad_predictions_are_refused(workers: list[Any]) -> None:
         vote(good.send(bob), good.send(alice), method=GNMax(2, sigma=1e9))
     with pytest.raises(ValueError, match="cannot use 'answers': it has labels outside of the classes"):
         method.guarantee([2], 1e-5)
+    with pytest.raises(TypeError, match="cannot use 'answers': expected numbers"):
+        method.guarantee(["a"], 1e-5)
     with pytest.raises(ValueError, match="cannot use 'delta'"):
         method.guarantee([1], 0)
+    for votes, answers in (([[1, 2, 3]], [0]), ([[1, 2]], [0, 1]), ([1, 2], [0])):
+        with pytest.raises(ValueError, match="cannot analyse 'votes': expected a row of 2 counts for each"):
+            method.analyse(votes, answers, 1e-5, workers=3)
