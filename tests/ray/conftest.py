@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
+from syft_core.exceptions import RayStartError
+from syft_core.ray.starting import start_ray
+
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
-pytest.importorskip("ray")
-torch = pytest.importorskip("torch")
-
-import syft_core as sy  # noqa: E402
-from syft_core.exceptions import RayStartError  # noqa: E402
-from syft_core.ray.starting import start_ray  # noqa: E402
 
 CPUS = 8
 """More than there are: tests start several actors, most of which wait."""
@@ -35,9 +32,3 @@ def ray() -> Iterator[Any]:
         pytest.skip(f"RAY DID NOT START, SO NOTHING OF IT WAS TESTED: {error}")
     yield ray
     ray.shutdown()
-
-
-@pytest.fixture
-def hook() -> Iterator[Any]:
-    with sy.TorchHook(torch) as attached:
-        yield attached

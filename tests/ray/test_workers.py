@@ -20,6 +20,7 @@ from syft_core.exceptions import (
 )
 from syft_core.ray.buffers import pack
 
+pytest.importorskip("ray")
 torch = pytest.importorskip("torch")
 
 
