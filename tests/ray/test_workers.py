@@ -150,7 +150,7 @@ def test_a_ray_that_does_not_start_is_explained() -> None:
     text = run("import os; os.environ['RAY_TMPDIR'] = '/dev/null/nowhere'")
 
     assert "refused: cannot start Ray on this machine: " in text
-    assert "gives up 15 seconds after its start" in text
+    assert "not ready within 15 seconds" in text
     assert "session_latest/logs" in text
 
 
