@@ -195,6 +195,18 @@ class Peer:
         return json.loads(line)
 
 
+def start_peer(name: str, python: str, clients: int, stack: ExitStack, attempts: int = 3) -> Peer:
+    """Start a peer and run its first round; try again, because Ray may not start on a busy machine."""
+    try:
+        peer = Peer(name, python, clients, stack)
+        peer.start()
+    except RuntimeError:
+        if attempts == 1:
+            raise
+        return start_peer(name, python, clients, stack, attempts - 1)
+    return peer
+
+
 def time_here(run: Callable[[], Any]) -> tuple[float, float]:
     cpu, wall = time.process_time(), time.perf_counter()
     run()
@@ -227,8 +239,7 @@ def measure(clients: int, rounds: int, peers: dict[str, str], only_ray: bool) ->
         variants = {} if only_ray else make_variants(clients, stack, setting_up)
         started = {}
         for name, python in peers.items():
-            started[name] = Peer(name, python, clients, stack)
-            started[name].start()
+            started[name] = start_peer(name, python, clients, stack)
         variants.update({name: peer.run for name, peer in started.items()})
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
         for turn in range(rounds + 1):
@@ -245,7 +256,8 @@ def measure(clients: int, rounds: int, peers: dict[str, str], only_ray: bool) ->
             goal = 0.75 if is_wall else GOALS.get(name)
             rows.append([
                 name, f"{cpu:.3f}", f"{median([t[0] for t in times]):.3f}", f"{wall:.3f}",
-                "-" if ratio is None else f"**{ratio:.2f}**{' (wall)' if is_wall else ''}", "-" if goal is None else f"≤ {goal}",
+                "-" if ratio is None else f"**{ratio:.2f}**{' (wall)' if is_wall else ''}",
+                "-" if goal is None else f"≤ {goal}",
                 "-" if goal is None else verdict(ratio, goal),
                 _tell_start(name, setting_up, started),
             ])  # fmt: skip

@@ -36,7 +36,7 @@ def main():
     torch.set_num_threads(1)
     clients, is_population = int(sys.argv[1]), sys.argv[2:] == ["population"]
     hook = sy.TorchHook(torch)
-    from syft_torch import federated as fl  # after the number of threads is set
+    from syft_torch import federated as fl  # noqa: PLC0415  # after the number of threads is set
 
     actors = max(min(os.cpu_count(), clients // 10), 1)
     count, setup = (0, None) if is_population else (clients, set_up)
