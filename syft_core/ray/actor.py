@@ -15,7 +15,10 @@ MEMORY = (
     "give it less data, use fewer actors on one machine, or clients that exist only while they train: `fl.Population`",
 )
 DEATH = "has ended", GONE
-AWAY = "does not answer", "what it was asked for may or may not be done: check the network of the cluster"
+AWAY = (
+    "does not answer: its machine may be lost",
+    "what it was asked for may or may not be done: look at `ray status`, close these RayWorkers and start new ones",
+)
 SHUTDOWN = "cannot be called, because Ray was shut down", "start Ray and new RayWorkers"
 
 
