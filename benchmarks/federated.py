@@ -5,7 +5,10 @@ variants of one process run in turns, in another order each time; peers run in p
 turns. CPU seconds are those of the process that trains, and of its children; the best of all turns counts, because
 other load only adds. Run it with one thread.
 
-Usage: python benchmarks/federated.py [--clients 10,100] [--rounds N] [--pfl PYTHON] [--flower PYTHON] [--update]
+With ``--only-ray``, the systems on Ray alone are measured, e.g. with 1,000 clients.
+
+Usage: python benchmarks/federated.py [--clients 10,100] [--rounds N] [--pfl PYTHON] [--flower PYTHON] [--ray PYTHON]
+                                      [--only-ray] [--update]
 """
 
 from __future__ import annotations
@@ -154,25 +157,36 @@ def make_served(hook: Any, clients: int, stack: ExitStack) -> Callable[[], Any]:
 
 
 class Peer:
-    """Another system in a process of its own, that runs a round when it reads a line."""
+    """Another system, or ours on Ray, in a process of its own, that runs a round when it reads a line."""
 
     def __init__(self, name: str, python: str, clients: int, stack: ExitStack) -> None:
         began = time.perf_counter()
+        script, *arguments = name.split(", ")
+        command = [python, str(HERE / f"federated_{script}.py"), str(clients), *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)} if script == "ray" else None
         self._process = subprocess.Popen(
-            [python, str(HERE / f"federated_{name}.py"), str(clients)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=environment,
         )  # fmt: skip
+        self.memory = 0.0
+        self.first: float | None = None
         stack.callback(self._process.wait)
         stack.callback(self._process.stdin.close)
         self.facts = self._answer()
-        self.start = time.perf_counter() - began
+        self._began = began
 
     def run(self) -> tuple[float, float]:
         """Return the CPU seconds and the wall time of a round."""
         self._process.stdin.write("round\n")
         self._process.stdin.flush()
         answer = self._answer()
+        self.memory = max(self.memory, answer.get("memory", 0.0))
         return answer["cpu"], answer["wall"]
+
+    def start(self) -> None:
+        """Run the first round, so that nothing is left to be started."""
+        self.run()
+        self.first = time.perf_counter() - self._began
 
     def _answer(self) -> Any:
         line = self._process.stdout.readline()
@@ -181,29 +195,51 @@ class Peer:
         return json.loads(line)
 
 
+def start_peer(name: str, python: str, clients: int, stack: ExitStack, attempts: int = 3) -> Peer:
+    """Start a peer and run its first round; try again, because Ray may not start on a busy machine."""
+    try:
+        peer = Peer(name, python, clients, stack)
+        peer.start()
+    except RuntimeError:
+        if attempts == 1:
+            raise
+        return start_peer(name, python, clients, stack, attempts - 1)
+    return peer
+
+
 def time_here(run: Callable[[], Any]) -> tuple[float, float]:
     cpu, wall = time.process_time(), time.perf_counter()
     run()
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def measure(clients: int, rounds: int, peers: dict[str, str]) -> list[list[str]]:
+def make_variants(
+    clients: int, stack: ExitStack, setting_up: dict[str, float]
+) -> dict[str, Callable[[], tuple[float, float]]]:
+    """Return what runs in this process, or is served to it."""
+    hook = stack.enter_context(sy.TorchHook(torch))
+    hook.attributes.warm_up()
+    data = make_data(clients)
+    variants: dict[str, Callable[[], tuple[float, float]]] = {}
+    plain = make_plain(data)
+    variants["plain loop"] = lambda: time_here(plain)
+    for name in GOALS:
+        run, setting_up[name] = make_ours(hook, name, data)
+        variants[name] = lambda run=run: time_here(run)
+    served = make_served(hook, clients, stack) if clients <= 10 else None
+    if served is not None:
+        variants["served, two processes"] = lambda: time_here(served)
+    return variants
+
+
+def measure(clients: int, rounds: int, peers: dict[str, str], only_ray: bool) -> list[list[str]]:
     """Return the rows of the table for a number of clients."""
     with ExitStack() as stack:
-        hook = stack.enter_context(sy.TorchHook(torch))
-        hook.attributes.warm_up()
-        data = make_data(clients)
         setting_up: dict[str, float] = {}
-        variants: dict[str, Callable[[], tuple[float, float]]] = {}
-        plain = make_plain(data)
-        variants["plain loop"] = lambda: time_here(plain)
-        for name in GOALS:
-            run, setting_up[name] = make_ours(hook, name, data)
-            variants[name] = lambda run=run: time_here(run)
-        served = make_served(hook, clients, stack) if clients <= 10 else None
-        if served is not None:
-            variants["served, two processes"] = lambda: time_here(served)
-        started = {name: Peer(name, python, clients, stack) for name, python in peers.items()}
+        variants = {} if only_ray else make_variants(clients, stack, setting_up)
+        started = {}
+        for name, python in peers.items():
+            started[name] = start_peer(name, python, clients, stack)
         variants.update({name: peer.run for name, peer in started.items()})
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
         for turn in range(rounds + 1):
@@ -211,16 +247,17 @@ def measure(clients: int, rounds: int, peers: dict[str, str]) -> list[list[str]]
                 seconds = variants[name]()
                 if turn:  # The first one warms up.
                     found[name].append(seconds)
-        loop = [min(column) for column in zip(*found["plain loop"], strict=True)]
+        loop = None if only_ray else [min(column) for column in zip(*found["plain loop"], strict=True)]
         rows = []
         for name, times in found.items():
             cpu, wall = (min(column) for column in zip(*times, strict=True))
             is_wall = name.startswith("served")
-            ratio = wall / loop[1] if is_wall else cpu / loop[0]
+            ratio = None if loop is None else wall / loop[1] if is_wall else cpu / loop[0]
             goal = 0.75 if is_wall else GOALS.get(name)
             rows.append([
                 name, f"{cpu:.3f}", f"{median([t[0] for t in times]):.3f}", f"{wall:.3f}",
-                f"**{ratio:.2f}**{' (wall)' if is_wall else ''}", "-" if goal is None else f"≤ {goal}",
+                "-" if ratio is None else f"**{ratio:.2f}**{' (wall)' if is_wall else ''}",
+                "-" if goal is None else f"≤ {goal}",
                 "-" if goal is None else verdict(ratio, goal),
                 _tell_start(name, setting_up, started),
             ])  # fmt: skip
@@ -229,7 +266,9 @@ def measure(clients: int, rounds: int, peers: dict[str, str]) -> list[list[str]]
 
 def _tell_start(name: str, setting_up: dict[str, float], started: dict[str, Peer]) -> str:
     if name in started:
-        return f"start {started[name].start:.1f} s"
+        peer = started[name]
+        memory = f", {peer.memory:.0f} MB" if peer.memory else ""
+        return f"first round after {peer.first:.1f} s{memory}"
     return f"{setting_up[name]:.2f}" if name in setting_up else "-"
 
 
@@ -268,6 +307,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--pfl", help="the Python of an environment with pfl")
     parser.add_argument("--flower", help="the Python of an environment with Flower and Ray")
+    parser.add_argument("--ray", default=sys.executable, help="the Python of an environment with syft-core and Ray")
+    parser.add_argument("--only-ray", action="store_true")
     parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -276,16 +317,22 @@ def main() -> None:
     peers = {}
     for name in ("pfl", "flower"):
         python = getattr(arguments, name) or str(venvs / name / "bin" / "python")
-        if Path(python).exists():
+        if Path(python).exists() and (name == "flower" or not arguments.only_ray):
             peers[name] = python
+    if subprocess.run([arguments.ray, "-c", "import ray"], capture_output=True, check=False).returncode == 0:
+        peers |= {"ray": arguments.ray, "ray, population": arguments.ray}
     texts = []
     header = ["", "CPU s", "median", "wall s", "ratio to the loop", "goal", "", "CPU ms to set up a client"]
     for clients in map(int, arguments.clients.split(",")):
-        rows = measure(clients, arguments.rounds if clients <= 10 else max(arguments.rounds // 2, 2), peers)
+        rounds = arguments.rounds if clients <= 10 else max(arguments.rounds // 2, 2)
+        rows = measure(clients, rounds, peers, arguments.only_ray)
         texts.append(f"**{clients} clients**\n\n{table(header, rows)}")
         print(texts[-1], flush=True)
-    texts += [measure_memory(), f"{machine()}, torch {torch.__version__}, one thread."]
-    print(*texts[-2:], sep="\n")
+    if not arguments.only_ray:
+        texts.append(measure_memory())
+        print(texts[-1])
+    texts.append(f"{machine()}, torch {torch.__version__}, one thread.")
+    print(texts[-1])
     if arguments.update:
         update_readme("federated", "\n\n".join(texts))
 

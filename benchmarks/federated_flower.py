@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import time
-from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
@@ -19,6 +18,7 @@ from flwr.common import Context, ndarrays_to_parameters
 from flwr.server import ServerApp, ServerAppComponents, ServerConfig
 from flwr.server.strategy import FedAvg
 from flwr.simulation import run_simulation
+from processes import count_cpu, count_memory
 
 SAMPLES, SIZE, CLASSES, BATCH, LR = 600, 784, 10, 32, 0.1
 ANSWERS, sys.stdout = sys.stdout, sys.stderr
@@ -50,21 +50,6 @@ class Client(NumPyClient):
         return [tensor.detach().numpy() for tensor in model.parameters()], SAMPLES, {}
 
 
-def count_cpu():
-    """Return the CPU seconds of this process and of those that it has started."""
-    parents, used = {}, {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(name)], used[int(name)] = int(fields[1]), int(fields[11]) + int(fields[12])
-    own = {os.getpid()}
-    while found := {child for child, parent in parents.items() if parent in own} - own:
-        own |= found
-    return sum(used[process] for process in own) / os.sysconf("SC_CLK_TCK")
-
-
 class Turns(FedAvg):
     """Reads a line before each round, and reports its time."""
 
@@ -79,7 +64,7 @@ class Turns(FedAvg):
     def aggregate_fit(self, server_round, results, failures):
         found = super().aggregate_fit(server_round, results, failures)
         cpu, wall = count_cpu() - self.before[0], time.perf_counter() - self.before[1]
-        print(json.dumps({"cpu": cpu, "wall": wall}), file=ANSWERS, flush=True)
+        print(json.dumps({"cpu": cpu, "wall": wall, "memory": count_memory()}), file=ANSWERS, flush=True)
         return found
 
 

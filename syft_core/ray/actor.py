@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from syft_core.exceptions import SyftError, WorkerError
 from syft_core.peer import Id
 from syft_core.ray.errors import ActorLostError
 from syft_core.values import Nested
 
-NODE = "was lost with its machine", "the objects of its workers are gone: close these RayWorkers and start new ones"
+GONE = "the objects of its workers are gone: close these RayWorkers and start new ones"
+NODE = "was lost with its machine", GONE
 MEMORY = (
     "was ended because its machine has no memory left",
     "give it less data, use fewer actors on one machine, or clients that exist only while they train: `fl.Population`",
 )
-DEATH = "has ended", "the objects of its workers are gone: close these RayWorkers and start new ones"
+DEATH = "has ended", GONE
+AWAY = (
+    "does not answer: its machine may be lost",
+    "what it was asked for may or may not be done: look at `ray status`, close these RayWorkers and start new ones",
+)
 SHUTDOWN = "cannot be called, because Ray was shut down", "start Ray and new RayWorkers"
 
 
@@ -23,10 +30,13 @@ class Actor:
         self.handle, self.name = handle, name
         self.keys: dict[Id, bytes] = {}
         """The keys that the actor has given to clients."""
+        self.dropped: deque[str] = deque()
+        """The agents in the actor that are not used any more."""
         self.is_lost = False
 
     def call(self, method: str, *args: Nested) -> Nested:
         """Call a method, and return a reference to its result."""
+        self._require_ray(None)
         return getattr(self.handle, method).remote(*args)
 
     def ask(self, method: str, *args: Nested) -> Nested:
@@ -43,12 +53,14 @@ class Actor:
         """Return whether a call has ended."""
         import ray  # noqa: PLC0415  # optional
 
+        self._require_ray(None)
         return bool(ray.wait([reference], timeout=0)[0])
 
     def result(self, reference: Nested, worker: Id | None = None) -> Nested:
         """Wait for the result of a call; raise an error of ours, whatever has happened."""
         import ray  # noqa: PLC0415  # optional
 
+        self._require_ray(worker)
         try:
             return ray.get(reference)
         except ray.exceptions.RayTaskError as error:
@@ -58,24 +70,32 @@ class Actor:
             why = f"{type(cause or error).__name__} in {self.name}"
             raise WorkerError(f"cannot use {_name(worker)}: {why}; the log of the actor has its traceback") from error
         except (ray.exceptions.RayError, ConnectionError) as error:
-            self.is_lost = True
-            raise self._explain(error, worker) from None
-        except Exception as error:
-            if ray.is_initialized():
-                raise
-            raise ActorLostError.of(_name(worker), self.name, *SHUTDOWN) from error
+            found = _explain(error)
+            self.is_lost = self.is_lost or found in (NODE, MEMORY, DEATH)
+            raise ActorLostError.of(_name(worker), self.name, *found) from None
 
-    def _explain(self, error: Exception, worker: Id | None) -> ActorLostError:
+    def _require_ray(self, worker: Id | None) -> None:
+        """Raise if Ray was shut down: it would start again by itself."""
         import ray  # noqa: PLC0415  # optional
 
-        text = str(error).lower()
-        if isinstance(error, ray.exceptions.NodeDiedError) or "node has died" in text or "node died" in text:
-            found = NODE
-        elif isinstance(error, ray.exceptions.OutOfMemoryError) or "low on memory" in text:
-            found = MEMORY
-        else:
-            found = DEATH
-        return ActorLostError.of(_name(worker), self.name, *found)
+        if not ray.is_initialized():
+            raise ActorLostError.of(_name(worker), self.name, *SHUTDOWN)
+
+
+def _explain(error: Exception) -> tuple[str, str]:
+    """Return what has happened to an actor, and what to do."""
+    import ray  # noqa: PLC0415  # optional
+
+    text = str(error).lower()
+    if isinstance(error, ray.exceptions.NodeDiedError) or "node has died" in text or "node died" in text:
+        return NODE
+    if isinstance(error, ray.exceptions.OutOfMemoryError) or "low on memory" in text:
+        return MEMORY
+    if isinstance(error, ray.exceptions.ActorUnavailableError | ConnectionError):
+        return AWAY
+    if isinstance(error, ray.exceptions.RayActorError):
+        return DEATH
+    return f"failed with {type(error).__name__}", "look at the logs of Ray"
 
 
 def _name(worker: Id | None) -> str:

@@ -16,9 +16,9 @@ class RayStartError(WorkerError, RuntimeError):
 
     missing = Text("cannot start workers on Ray: Ray is not installed; run `pip install 'syft-core[ray]'`")
     local = Text(
-        "cannot start Ray on this machine: {why}. Ray does not say more: on a busy machine, one of its processes (the "
-        "raylet) gives up 15 seconds after its start, a limit that cannot be changed. Stop other programs and try "
-        'again, or start Ray yourself (`ray start --head`) and pass `address="auto"`; its logs are in {logs}'
+        "cannot start Ray on this machine: {why}. Ray does not say more: on a busy machine, one of its processes, the "
+        "raylet, ends if others are not ready within 15 seconds, a limit that cannot be changed. Stop other programs "
+        'and try again, or start Ray yourself (`ray start --head`) and pass `address="auto"`; its logs are in {logs}'
     )
     cluster = Text(
         "cannot connect to Ray at {address!r}: {why}; check the address, that `ray status` works there, and that both "

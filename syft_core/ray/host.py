@@ -144,10 +144,15 @@ class Host:
             order.end()
 
     def _find(self, key: bytes, worker: Id) -> tuple[_Session, VirtualWorker]:
-        session = self._sessions.get(key)
-        if session is None or session.peer.id == worker:
-            raise AuthenticationError.refused("ray", "the key of the client is not valid", "use `RayWorkers.connect`")
+        session = self._find_session(key)
+        if session.peer.id == worker:  # It would have the rights of the owner.
+            raise AuthenticationError.refused("ray", f"a client is called {worker!r}", "give it another id")
         return session, self._require_worker(worker)
+
+    def _find_session(self, key: bytes) -> _Session:
+        if key not in self._sessions:
+            raise AuthenticationError.refused("ray", "the key of the client is not valid", "use `RayWorkers.connect`")
+        return self._sessions[key]
 
     def _require_worker(self, id: Id) -> VirtualWorker:
         if id not in self._workers:
@@ -196,7 +201,7 @@ class Host:
 
     async def start_agent(self, key: bytes, token: str, name: str, packed: Nested, given: Nested) -> None:
         """Make an agent of a client."""
-        peer = self._sessions[key].peer
+        peer = self._find_session(key).peer
         client = BaseWorker(self._hook, peer.id, is_client_worker=True, auto_add=False)
         client.user = peer.user
         make = self._backend.resolve(self._backend.agents[name])

@@ -50,7 +50,9 @@ class RayLocation(FarWorker):
         """Return the result of the oldest call."""
         if not self._replies or not (wait or self.actor.has_result(self._replies[0])):
             return None
-        return unpack(self.actor.result(self._replies.popleft(), self.id))
+        received = unpack(self.actor.result(self._replies[0], self.id))
+        self._replies.popleft()  # Not before: whoever waits again after an error gets it again.
+        return received
 
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:
         """Let this worker reach another one: of an actor, or of this process."""

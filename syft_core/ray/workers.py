@@ -7,7 +7,6 @@ import os
 import secrets
 import threading
 import weakref
-from collections import deque
 from collections.abc import Iterator, Sequence
 from math import ceil
 from types import TracebackType
@@ -76,10 +75,11 @@ class RayWorkers(Sequence[RayLocation]):
         self._reachable: dict[Id, BaseWorker] = {}
         """Workers of this process that workers in actors may reach."""
         self._linked: set[tuple[Id, Id]] = set()
-        wanted = actors or (min(os.cpu_count() or 1, ceil(len(self.ids) / PER_ACTOR)) if self.ids else None)
-        self._owns_ray, cpus = start_ray(address, wanted)
+        here = os.cpu_count() or 1
+        most = ceil(len(self.ids) / PER_ACTOR) or None
+        self._owns_ray, cpus = start_ray(address, actors or min(here, most or here))
         try:
-            self._start(_find_backend(hook), actors or max(min(cpus, wanted or cpus), 1), setup)
+            self._start(_find_backend(hook), actors or max(min(cpus, most or cpus), 1), setup)
             self.connect(self._client)
         except BaseException:
             self.close()
@@ -104,8 +104,12 @@ class RayWorkers(Sequence[RayLocation]):
             ).start()
 
     def connect(self, client: BaseWorker) -> list[RayLocation]:
-        """Return the locations of all workers for a worker of this process; the local worker has them already."""
+        """Return the locations of all workers for a worker of this process; the local worker has them already.
+
+        The actors know the client by its id, and by the user that it has now.
+        """
         if client.id not in self._locations:
+            self._reachable[client.id] = client
             found = {}
             for actor, ids in zip(self.actors, self._hosted, strict=True):
                 key = actor.admit(client.id, client.user)
@@ -136,10 +140,7 @@ class RayWorkers(Sequence[RayLocation]):
 
     def _answer(self, worker: Id, other: Id, received: Nested) -> Nested:
         """Let a worker of this process answer a worker in an actor; both have the same owner."""
-        found = self._client if other == self._client.id else self._reachable.get(other)
-        if found is None:
-            found = next(each[0]._local for id, each in self._locations.items() if id == other)
-        return found.deliver(unpack(received), Peer(worker), delegates=lambda _peer: True)
+        return self._reachable[other].deliver(unpack(received), Peer(worker), delegates=lambda _peer: True)
 
     # --- the end
 
@@ -198,10 +199,9 @@ class Agents:
     def __init__(self, client: BaseWorker, name: str, value: Nested, given: Nested = None) -> None:
         self._client, self._name, self._token = client, name, secrets.token_hex(16)
         self._value, self._given = value, given
-        self._reference: Nested = None
         self._begun: dict[Actor, Nested] = {}
         self._lock = threading.Lock()
-        weakref.finalize(self, _dropped.append, self._token)
+        weakref.finalize(self, _drop, self._token, self._begun)
 
     def share(self, value: Nested) -> Nested:
         """Put a value where the agents in all actors find it; return what ``run`` needs."""
@@ -217,13 +217,14 @@ class Agents:
                 packed = pack(frames(self._value))
                 self._begun[actor] = actor.call("start_agent", key, self._token, self._name, packed, self._given)
         actor.result(self._begun[actor])
-        dropped = [_dropped.popleft() for _ in range(len(_dropped))]
+        dropped = [actor.dropped.popleft() for _ in range(len(actor.dropped))]
         call = actor.call("run_agent", self._token, pack(frames(task)), shared, dropped)
         return from_frames(unpack(actor.result(call)))
 
 
-_dropped: deque[str] = deque()
-"""The agents that are not used any more."""
+def _drop(token: str, begun: dict[Actor, Nested]) -> None:
+    for actor in begun:
+        actor.dropped.append(token)
 
 
 def _answer_requests(workers: weakref.ref[RayWorkers], actor: Actor, ids: frozenset[Id]) -> None:

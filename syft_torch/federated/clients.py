@@ -231,6 +231,7 @@ class PopulationClient(Client):
         finally:
             del self.datasets, self.location
             self._sent.clear()
+            worker.clear_objects()  # Now: a worker is part of a cycle, and lives until garbage is collected.
 
 
 def point_to(location: Location, ids: Sequence[Id]) -> BaseDataset:

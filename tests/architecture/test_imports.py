@@ -75,6 +75,8 @@ def test_nothing_on_the_wire_side_evaluates_or_unpickles() -> None:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                     assert node.func.id not in {"eval", "exec", "compile", "__import__"}, path
+                if path == CORE / "ray" / "buffers.py" and ast.unparse(node) == "from pickle import PickleBuffer":
+                    continue  # It marks a buffer for Ray's object store, and can neither pickle nor unpickle.
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
                     assert not {"pickle", "marshal", "shelve", "dill", "cloudpickle"} & set(names), path

@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
-pytest.importorskip("ray")
-torch = pytest.importorskip("torch")
-
-import syft_core as sy  # noqa: E402
-from syft_core.ray.errors import RayStartError  # noqa: E402
-from syft_core.ray.starting import start_ray  # noqa: E402
+from syft_core.ray.errors import RayStartError
+from syft_core.ray.starting import start_ray
 
 CPUS = 8
 """More than there are: tests start several actors, most of which wait."""
+NOT_STARTED = ("cannot start Ray on this machine", "timed out during startup")
+_reasons: list[str] = []
+
+
+def skip(why: str) -> None:
+    """Skip a test, because Ray does not start."""
+    _reasons.append(why)
+    pytest.skip(f"RAY DID NOT START: {why}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly that nothing was tested."""
+    for why in _reasons:
+        terminalreporter.write_sep("!", "RAY DID NOT START, SO TESTS WERE SKIPPED", red=True, bold=True)
+        terminalreporter.write_line(why)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def ray() -> Iterator[Any]:
     """Start Ray once."""
-    import ray  # noqa: PLC0415  # after the variables are set
-
     try:
         start_ray(None, CPUS)
     except RayStartError as error:
-        warnings.warn(f"RAY DID NOT START, SO NOTHING OF IT WAS TESTED: {error}", UserWarning, stacklevel=1)
-        pytest.skip(f"RAY DID NOT START, SO NOTHING OF IT WAS TESTED: {error}")
+        skip(str(error))
+    import ray  # noqa: PLC0415  # after its variables are set
+
     yield ray
     ray.shutdown()
 
 
 @pytest.fixture
-def hook() -> Iterator[Any]:
-    with sy.TorchHook(torch) as attached:
-        yield attached
+def run_program() -> Callable[[str], str]:
+    """Return a function that runs a program which starts a Ray of its own, and returns what it prints."""
+
+    def run(code: str) -> str:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+        if done.returncode and any(text in done.stderr for text in NOT_STARTED):
+            skip(done.stderr.strip().splitlines()[-1])
+        return done.stdout + done.stderr
+
+    return run

@@ -11,6 +11,7 @@ import pytest
 import syft_core as sy
 from syft_core.testing.transport import TransportConformance, equip
 
+pytest.importorskip("ray")
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")
 

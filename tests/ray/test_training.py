@@ -11,6 +11,7 @@ import pytest
 
 import syft_core as sy
 
+pytest.importorskip("ray")
 torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from syft_core.exceptions import AuthenticationError, ConnectionLostError, Worke
 from syft_core.ray.buffers import pack
 from syft_core.ray.errors import ActorLostError, RayStartError
 
+pytest.importorskip("ray")
 torch = pytest.importorskip("torch")
 
 
@@ -91,6 +91,9 @@ def test_a_dead_actor_is_named(module_hook: Any, ray: Any) -> None:
 
         with pytest.raises(ActorLostError, match="cannot reach worker 'doomed': actor 1 of 1 has ended; .* start new"):
             x.get()
+        for _ in range(3):
+            with pytest.raises(ActorLostError):
+                x.get()
         with pytest.raises(ActorLostError):
             torch.ones(2).send(doomed[0]).get()
 
@@ -133,23 +136,80 @@ except sy.ray.errors.RayStartError as error:
 """
 
 
-def run(before: str = "", arguments: str = "") -> str:
-    code = PROGRAM.format(before=before, arguments=arguments)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
-    return done.stdout + done.stderr
+def test_a_ray_that_does_not_start_is_explained(run_program: Any) -> None:
+    before = "import os; os.environ['RAY_TMPDIR'] = '/dev/null/nowhere'"
 
-
-def test_a_ray_that_does_not_start_is_explained() -> None:
-    text = run("import os; os.environ['RAY_TMPDIR'] = '/dev/null/nowhere'")
+    text = run_program(PROGRAM.format(before=before, arguments=""))
 
     assert "refused: cannot start Ray on this machine: " in text
-    assert "gives up 15 seconds after its start" in text
+    assert "not ready within 15 seconds" in text
     assert "session_latest/logs" in text
 
 
-def test_a_cluster_that_is_not_there_is_explained() -> None:
-    assert "refused: cannot connect to Ray at '127.0.0.1:9'" in run(arguments=", address='127.0.0.1:9'")
+def test_a_cluster_that_is_not_there_is_explained(run_program: Any) -> None:
+    text = run_program(PROGRAM.format(before="", arguments=", address='127.0.0.1:9'"))
+
+    assert "refused: cannot connect to Ray at '127.0.0.1:9'" in text
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
-    assert "pip install 'syft-core[ray]'" in run("sys.modules['ray'] = None")
+LOST = """
+import time, torch, ray, syft_core as sy
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+node = cluster.add_node(num_cpus=1)
+hook = sy.TorchHook(torch)
+workers = sy.RayWorkers(hook, 1, address=cluster.address)
+x = torch.ones(2).send(workers[0])
+print((x + 1).get().tolist())
+cluster.remove_node(node, allow_graceful=False)
+try:
+    while True:  # The actor ends some time after its machine.
+        (x + 1).get()
+        time.sleep(0.2)
+except sy.exceptions.ActorLostError as error:
+    print("first:", error)
+while True:  # Ray knows what has happened some time later.
+    try:
+        workers.actors[0].ask("ready")
+    except sy.exceptions.ActorLostError as error:
+        if "machine;" in str(error):
+            print("then:", error)
+            break
+    time.sleep(0.2)
+workers.close()
+cluster.shutdown()
+"""
+
+
+def test_the_actor_of_a_lost_machine_is_named(run_program: Any) -> None:
+    text = run_program(LOST)
+
+    assert "[2.0, 2.0]" in text
+    assert re.search("first: cannot reach worker 'ray-0': actor 1 of 1 (was lost|does not answer|has ended)", text)
+    assert "then: cannot reach its workers: actor 1 of 1 was lost with its machine; the objects" in text
+
+
+SHUT_DOWN = """
+import torch, ray, syft_core as sy
+workers = sy.RayWorkers(sy.TorchHook(torch), 1)
+x = torch.ones(2).send(workers[0])
+ray.shutdown()
+try:
+    x.get()
+except sy.exceptions.ActorLostError as error:
+    print("lost:", error)
+print("started again:", ray.is_initialized())
+"""
+
+
+def test_a_ray_that_was_shut_down_is_not_started_again_by_itself(run_program: Any) -> None:
+    text = run_program(SHUT_DOWN)
+
+    assert "cannot be called, because Ray was shut down; start Ray and new RayWorkers" in text
+    assert "started again: False" in text
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(run_program: Any) -> None:
+    text = run_program(PROGRAM.format(before="sys.modules['ray'] = None", arguments=""))
+
+    assert "pip install 'syft-core[ray]'" in text

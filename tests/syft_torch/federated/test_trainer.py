@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -822,3 +824,24 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         fl.Population(0, make_samples)
     with pytest.raises(fl.FederatedError, match="returns a Tensor"):
         make_trainer(hook, fl.Population(3, lambda _number: torch.ones(3)))
+
+
+@pytest.mark.parametrize("engine", ["workers", "stacked"])
+def test_the_data_of_a_population_is_freed_with_each_client(hook: Any, engine: Any) -> None:
+    loaded = []
+
+    def load(number: int) -> Any:
+        x, y = make_samples(20, number)
+        loaded.append(weakref.ref(x))
+        return x, y
+
+    trainer = make_trainer(hook, fl.Population(5, load), engine=engine)
+    gc.disable()
+    try:
+        trainer.fit(1)
+        alive = [each for each in loaded if each() is not None]
+    finally:
+        gc.enable()
+
+    assert len(loaded) > 5
+    assert alive == []
