@@ -16,7 +16,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.ranks import is_framework_tensor
 from syft_core.ids import ID_BITS
 from syft_core.operating.columns import ColumnRule
-from syft_core.operating.tables import Table, TableRules, draw_table, read_csv, read_parquet
+from syft_core.operating.tables import LoadedTable, TableRules, draw_table, read_csv, read_parquet
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
 from syft_core.tensors.schema import Column, Schema
@@ -203,7 +203,7 @@ def load(sources: Iterable[DataSource], hook: FrameworkHook) -> list[Tensor]:
     return list(found.values())
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """A tensor of a source."""
 
     key: str
@@ -218,7 +218,7 @@ def _make_id(source: DataSource, *names: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> (64 - ID_BITS)
 
 
-def _prepare(part: Part, source: DataSource, hook: FrameworkHook) -> Tensor:
+def _prepare(part: SourcePart, source: DataSource, hook: FrameworkHook) -> Tensor:
     prepared = hook.make_taggable(part.tensor)
     if source.private is not None:
         prepared = prepared.private_tensor(source.private)
@@ -230,7 +230,7 @@ def _prepare(part: Part, source: DataSource, hook: FrameworkHook) -> Tensor:
 # --- mocks
 
 
-def _find_mocks(source: DataSource, parts: Sequence[Part], hook: FrameworkHook) -> dict[str, Part]:
+def _find_mocks(source: DataSource, parts: Sequence[SourcePart], hook: FrameworkHook) -> dict[str, SourcePart]:
     """Return the mock of each part of a source; raise unless it has the same form."""
     if (given := source.of_mock) is None:
         return {part.key: _draw(source, part, hook) for part in parts}
@@ -242,14 +242,14 @@ def _find_mocks(source: DataSource, parts: Sequence[Part], hook: FrameworkHook) 
     return mocks
 
 
-def _draw(source: DataSource, part: Part, hook: FrameworkHook) -> Part:
+def _draw(source: DataSource, part: SourcePart, hook: FrameworkHook) -> SourcePart:
     if not part.columns:
         raise _unusable(source, "only tables can be drawn", "name a file or a loader with made-up data")
     table = draw_table(part.columns, source.rules, source.mock_rows)
-    return Part(part.key, hook.create_table(table.numbers), table.columns)
+    return SourcePart(part.key, hook.create_table(table.numbers), table.columns)
 
 
-def _require_same_form(source: DataSource, part: Part, mock: Part, hook: FrameworkHook) -> None:
+def _require_same_form(source: DataSource, part: SourcePart, mock: SourcePart, hook: FrameworkHook) -> None:
     """Raise unless a mock has the columns, the dtype and, but for its length, the shape of the data."""
     if [column.name for column in part.columns] != [column.name for column in mock.columns]:
         raise _unusable(source, "it has other columns", "give it the same columns in the same order")
@@ -269,7 +269,7 @@ def _row_of(form: Form) -> tuple[object, ...]:
     return form.dtype, tuple(form.shape or ())[1:]
 
 
-def _prepare_mock(part: Part, hook: FrameworkHook) -> Tensor:
+def _prepare_mock(part: SourcePart, hook: FrameworkHook) -> Tensor:
     mock = hook.make_taggable(part.tensor).tag("#mock").describe("a mock: made up, not real data")
     if part.columns:
         mock._syft_schema = Schema(part.columns)
@@ -283,11 +283,11 @@ def _unusable(source: DataSource, why: str, advice: str) -> ConfigurationError:
 # --- reading
 
 
-def _read(source: DataSource, hook: FrameworkHook) -> Iterator[Part]:
+def _read(source: DataSource, hook: FrameworkHook) -> Iterator[SourcePart]:
     """Yield the tensors of a source."""
     value = _call(source) if source.file is None else _read_file(source.file, source, hook)
-    if isinstance(value, Table):
-        yield Part("", hook.create_table(value.numbers), value.columns)
+    if isinstance(value, LoadedTable):
+        yield SourcePart("", hook.create_table(value.numbers), value.columns)
         return
     if source.has_rules:
         raise ConfigurationError(
@@ -301,7 +301,7 @@ def _read(source: DataSource, hook: FrameworkHook) -> Iterator[Part]:
                 f"provide a tensor, or tensors by name"
             )
         named = getattr(tensor, "_syft_schema", None)
-        yield Part(str(key), tensor, () if named is None else named.columns)
+        yield SourcePart(str(key), tensor, () if named is None else named.columns)
 
 
 def _read_file(path: Path, source: DataSource, hook: FrameworkHook) -> Any:

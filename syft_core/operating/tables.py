@@ -49,14 +49,14 @@ class TableRules:
 
 
 @dataclass(frozen=True)
-class Table:
+class LoadedTable:
     """The columns of a file, and their numbers: integers or floats."""
 
     columns: tuple[Column, ...]
     numbers: Sequence[Numbers]
 
 
-def read_csv(path: Path, rules: TableRules) -> Table:
+def read_csv(path: Path, rules: TableRules) -> LoadedTable:
     """Read a CSV file with a header. No error quotes a cell."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
@@ -76,7 +76,7 @@ def read_csv(path: Path, rules: TableRules) -> Table:
     )
 
 
-def read_parquet(path: Path, rules: TableRules) -> Table:
+def read_parquet(path: Path, rules: TableRules) -> LoadedTable:
     """Read a Parquet file. No error quotes a cell."""
     from pyarrow import parquet, types  # noqa: PLC0415  # an extra
 
@@ -104,17 +104,19 @@ def read_parquet(path: Path, rules: TableRules) -> Table:
     return _build(path, names, rules, read)
 
 
-def draw_table(columns: Sequence[Column], rules: TableRules, rows: int) -> Table:
+def draw_table(columns: Sequence[Column], rules: TableRules, rows: int) -> LoadedTable:
     """Make up a table with these columns. It is the same each time, and does not depend on the data."""
     seed = hashlib.sha256(repr((columns, rules, rows)).encode()).digest()
     source = random.Random(seed)  # noqa: S311  # not a secret
-    return Table(tuple(columns), [draw(column, rules.of(column.name), rows, source) for column in columns])
+    return LoadedTable(tuple(columns), [draw(column, rules.of(column.name), rows, source) for column in columns])
 
 
-def _build(path: Path, names: Sequence[str], rules: TableRules, read: Callable[[str, ColumnRule], Cells]) -> Table:
+def _build(
+    path: Path, names: Sequence[str], rules: TableRules, read: Callable[[str, ColumnRule], Cells]
+) -> LoadedTable:
     found = [read(name, rules.of(name)) for name in names]
     numbers = apply_rules(str(path), found, [rules.of(name) for name in names])
-    return Table(tuple([cells.column for cells in found]), numbers)
+    return LoadedTable(tuple([cells.column for cells in found]), numbers)
 
 
 def _write(value: Nested, form: str) -> str:

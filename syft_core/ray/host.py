@@ -41,7 +41,7 @@ class Agent(Protocol):
 
 
 @dataclass
-class Place:
+class AgentPlace:
     """The client of an agent, and the workers that it can reach without another process."""
 
     hook: FrameworkHook
@@ -205,7 +205,7 @@ class Host:
         client = BaseWorker(self._hook, peer.id, is_client_worker=True, auto_add=False)
         client.user = peer.user
         make = self._backend.resolve(self._backend.agents[name])
-        self._agents[token] = make(Place(self._hook, client, self._workers), from_frames(unpack(packed)), given)
+        self._agents[token] = make(AgentPlace(self._hook, client, self._workers), from_frames(unpack(packed)), given)
 
     async def run_agent(self, token: str, packed: Nested, shared: Nested, dropped: Sequence[str]) -> Nested:
         """Let an agent do a task; one agent works at a time. Forget agents that are not used any more."""

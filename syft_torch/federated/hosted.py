@@ -15,7 +15,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.peer import Id
 from syft_core.ray.actor import Actor
 from syft_core.ray.errors import ActorLostError
-from syft_core.ray.host import Place
+from syft_core.ray.host import AgentPlace
 from syft_core.ray.location import RayLocation
 from syft_core.ray.workers import PER_ACTOR, Agents
 from syft_core.values import Kwargs, Nested, Tensor
@@ -150,7 +150,7 @@ def find_actor(client: Client) -> Actor | None:
 class TrainingAgent:
     """Trains clients in an actor, for a trainer in another process."""
 
-    def __init__(self, place: Place, value: Kwargs, population: Population | None) -> None:
+    def __init__(self, place: AgentPlace, value: Kwargs, population: Population | None) -> None:
         self._place, self._population = place, population
         job = Job(value["train"], value["fixed"], value["settings"], value["parts"])
         self._engine = (StackedEngine if value["stacks"] else Engine)(job, value["lr"])
