@@ -19,7 +19,7 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})
 _TRUTH = {"true": 1, "false": 0, "1": 1, "0": 0}
 _EPOCH = date(1970, 1, 1).toordinal()
 _DATES = (date(2000, 1, 1).toordinal() - _EPOCH, date(2020, 1, 1).toordinal() - _EPOCH)
-ColumnNumbers: TypeAlias = "array[Any]"
+Numeric: TypeAlias = "array[Any]"
 """Integers or floats."""
 Missing = Literal["refuse", "drop", "keep"]
 
@@ -136,7 +136,7 @@ class Cells(NamedTuple):
     """The numbers of a column; those in the rows of ``missing`` do not count."""
 
     column: Column
-    numbers: ColumnNumbers
+    numbers: Numeric
     missing: Sequence[int]
 
 
@@ -165,9 +165,7 @@ def _is_readable(parse: Callable[[str], float], cell: str) -> bool:
     return True
 
 
-def take_numbers(
-    name: str, numbers: ColumnNumbers, missing: Sequence[int], rule: ColumnRule, is_boolean: bool
-) -> Cells:
+def take_numbers(name: str, numbers: Numeric, missing: Sequence[int], rule: ColumnRule, is_boolean: bool) -> Cells:
     """Return a column that has numbers already; a declared type may be more general."""
     found: ColumnType = "real" if numbers.typecode == "d" else "boolean" if is_boolean else "integer"
     kind = rule.kind or found
@@ -200,10 +198,10 @@ def _describe(name: str, kind: ColumnType, rule: ColumnRule) -> Column:
 # --- missing values
 
 
-def apply_rules(where: str, found: Sequence[Cells], rules: Sequence[ColumnRule]) -> list[ColumnNumbers]:
+def apply_rules(where: str, found: Sequence[Cells], rules: Sequence[ColumnRule]) -> list[Numeric]:
     """Return the numbers of columns after missing values were dropped, kept or replaced, as the rules say."""
     dropped: set[int] = set()
-    kept: list[ColumnNumbers] = []
+    kept: list[Numeric] = []
     for (column, given, missing), rule in zip(found, rules, strict=True):
         numbers = array("d", given) if rule.is_nullable and given.typecode == "q" else given
         fill = math.nan if rule.is_nullable else rule.fill(column.name)
@@ -228,7 +226,7 @@ def apply_rules(where: str, found: Sequence[Cells], rules: Sequence[ColumnRule])
     return [array(n.typecode, [value for row, value in enumerate(n) if row not in dropped]) for n in kept]
 
 
-def _require_range(where: str, column: Column, numbers: ColumnNumbers, rule: ColumnRule, missing: set[int]) -> None:
+def _require_range(where: str, column: Column, numbers: Numeric, rule: ColumnRule, missing: set[int]) -> None:
     low, high = rule.limits(column.name)
     outside = sum(not low <= number <= high for row, number in enumerate(numbers) if row not in missing)
     if outside:
@@ -241,7 +239,7 @@ def _require_range(where: str, column: Column, numbers: ColumnNumbers, rule: Col
 # --- mocks
 
 
-def draw(column: Column, rule: ColumnRule, rows: int, source: random.Random) -> ColumnNumbers:
+def draw(column: Column, rule: ColumnRule, rows: int, source: random.Random) -> Numeric:
     """Return numbers for a mock, which depend on nothing but what is declared, and on the type of the column."""
     is_real = column.type == "real"
     if rule.range is not None:

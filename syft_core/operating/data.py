@@ -16,7 +16,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.ranks import is_framework_tensor
 from syft_core.ids import ID_BITS
 from syft_core.operating.columns import ColumnRule
-from syft_core.operating.tables import LoadedTable, TableRules, draw_table, read_csv, read_parquet
+from syft_core.operating.tables import TableFile, TableRules, draw_table, read_csv, read_parquet
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
 from syft_core.tensors.schema import Column, Schema
@@ -286,7 +286,7 @@ def _unusable(source: DataSource, why: str, advice: str) -> ConfigurationError:
 def _read(source: DataSource, hook: FrameworkHook) -> Iterator[SourcePart]:
     """Yield the tensors of a source."""
     value = _call(source) if source.file is None else _read_file(source.file, source, hook)
-    if isinstance(value, LoadedTable):
+    if isinstance(value, TableFile):
         yield SourcePart("", hook.create_table(value.numbers), value.columns)
         return
     if source.has_rules:

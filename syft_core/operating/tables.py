@@ -12,7 +12,7 @@ from math import isnan
 from pathlib import Path
 
 from syft_core.exceptions import ConfigurationError
-from syft_core.operating.columns import Cells, ColumnRule, Numbers, apply_rules, draw, read_cells, take_numbers
+from syft_core.operating.columns import Cells, ColumnRule, Numeric, apply_rules, draw, read_cells, take_numbers
 from syft_core.tensors.schema import MAX_NAME, Column
 from syft_core.values import Nested
 
@@ -49,14 +49,14 @@ class TableRules:
 
 
 @dataclass(frozen=True)
-class LoadedTable:
+class TableFile:
     """The columns of a file, and their numbers: integers or floats."""
 
     columns: tuple[Column, ...]
-    numbers: Sequence[Numbers]
+    numbers: Sequence[Numeric]
 
 
-def read_csv(path: Path, rules: TableRules) -> LoadedTable:
+def read_csv(path: Path, rules: TableRules) -> TableFile:
     """Read a CSV file with a header. No error quotes a cell."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file)
@@ -76,7 +76,7 @@ def read_csv(path: Path, rules: TableRules) -> LoadedTable:
     )
 
 
-def read_parquet(path: Path, rules: TableRules) -> LoadedTable:
+def read_parquet(path: Path, rules: TableRules) -> TableFile:
     """Read a Parquet file. No error quotes a cell."""
     from pyarrow import parquet, types  # noqa: PLC0415  # an extra
 
@@ -104,19 +104,17 @@ def read_parquet(path: Path, rules: TableRules) -> LoadedTable:
     return _build(path, names, rules, read)
 
 
-def draw_table(columns: Sequence[Column], rules: TableRules, rows: int) -> LoadedTable:
+def draw_table(columns: Sequence[Column], rules: TableRules, rows: int) -> TableFile:
     """Make up a table with these columns. It is the same each time, and does not depend on the data."""
     seed = hashlib.sha256(repr((columns, rules, rows)).encode()).digest()
     source = random.Random(seed)  # noqa: S311  # not a secret
-    return LoadedTable(tuple(columns), [draw(column, rules.of(column.name), rows, source) for column in columns])
+    return TableFile(tuple(columns), [draw(column, rules.of(column.name), rows, source) for column in columns])
 
 
-def _build(
-    path: Path, names: Sequence[str], rules: TableRules, read: Callable[[str, ColumnRule], Cells]
-) -> LoadedTable:
+def _build(path: Path, names: Sequence[str], rules: TableRules, read: Callable[[str, ColumnRule], Cells]) -> TableFile:
     found = [read(name, rules.of(name)) for name in names]
     numbers = apply_rules(str(path), found, [rules.of(name) for name in names])
-    return LoadedTable(tuple([cells.column for cells in found]), numbers)
+    return TableFile(tuple([cells.column for cells in found]), numbers)
 
 
 def _write(value: Nested, form: str) -> str:
