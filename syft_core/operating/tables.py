@@ -32,7 +32,7 @@ class TableRules:
     def of(self, name: str) -> ColumnRule:
         """Return the rule of a column."""
         rule = (self.columns or {}).get(name, _NO_RULE)
-        return replace(rule, missing=self.missing) if rule.missing is None else rule
+        return rule if self.missing is None or rule.missing is not None else replace(rule, missing=self.missing)
 
     def choose(self, path: Path, header: Sequence[str]) -> list[str]:
         """Return the names of the columns to load; raise unless all that are named exist."""
