@@ -29,7 +29,19 @@ from syft_core.messages import GetTicket, Introduce, Message
 from syft_core.network.address import DEFAULT_PORT, Address, explain_address, explain_certificate, is_loopback
 from syft_core.network.connection import Connection, Envelope, Purpose
 from syft_core.network.errors import AddressError
-from syft_core.network.session import CLIENT, LOST, PROTOCOL, REASON, RECEIVED, RESUMED, SESSION, STATE, WORKER, Session
+from syft_core.network.session import (
+    CLIENT,
+    HEARTBEAT,
+    LOST,
+    PROTOCOL,
+    REASON,
+    RECEIVED,
+    RESUMED,
+    SESSION,
+    STATE,
+    WORKER,
+    Session,
+)
 from syft_core.peer import Id, Peer
 from syft_core.serde import Limits
 from syft_core.serde.layout import Frame
@@ -43,6 +55,8 @@ _log = logging.getLogger(__name__)
 MAX_REPLY = Limits().max_bytes
 MAX_HANDSHAKE = 1 << 14
 """How many bytes the answer to the opening handshake may have."""
+MAX_SILENCE = 60.0
+"""How many seconds a worker may be silent at most, whatever its heartbeat is, unless the timeout is longer."""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds to wait before each attempt to connect again; the last is repeated."""
 _instance = secrets.token_hex(6)
@@ -68,6 +82,8 @@ class WebsocketLocation(WireLocation):
     def __init__(self, client: BaseWorker, id: Id | None, address: Address, name: str, authorization: str) -> None:
         self._address, self._name, self._authorization = address, name, authorization
         self.timeout = address.timeout
+        self._silence = 0.0
+        """How many seconds a worker that is busy may be silent, because it shows signs of life less often."""
         self._tls = address.make_context()
         self._session, self._secret = Session(), secrets.token_hex(16)
         self._expected = id
@@ -127,7 +143,7 @@ class WebsocketLocation(WireLocation):
             try:
                 if self._connection is None:
                     raise ConnectionLostError.closed()
-                received = self._connection.receive(self.timeout if wait else 0)
+                received = self._connection.receive(max(self.timeout, self._silence) if wait else 0)
             except ConnectionLostError as error:
                 self._reconnect(error)
                 continue
@@ -216,6 +232,8 @@ class WebsocketLocation(WireLocation):
             raise AuthenticationError.refused(
                 self.url, f"the worker there is {id!r}, not {self._expected!r}", "check the address and the id"
             )
+        with contextlib.suppress(ValueError):
+            self._silence = min(2 * float(response.headers.get(HEARTBEAT, 0)), MAX_SILENCE)
         self.client_id = response.headers.get(CLIENT, self.client_id)
         self._local.add_alias(self.client_id)
         if not self.id:

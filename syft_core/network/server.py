@@ -39,6 +39,7 @@ from syft_core.network.connection import Connection, Envelope, Purpose, interrup
 from syft_core.network.identity import Identity
 from syft_core.network.session import (
     CLIENT,
+    HEARTBEAT,
     LOST,
     PROTOCOL,
     REASON,
@@ -594,6 +595,7 @@ class Server:
         except (ValueError, ConnectionLostError):
             return _refuse(protocol, 400, "the session of the client is not in order"), None
         headers = {WORKER: str(self.worker.id), CLIENT: str(client.peer.id), STATE: state, RECEIVED: str(received)}
+        headers[HEARTBEAT] = f"{self._heartbeat:g}"
         response.headers.update({**headers, **({REASON: reason} if reason else {})})
         return response, client
 

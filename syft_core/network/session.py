@@ -11,8 +11,8 @@ from syft_core.serde.layout import Frame
 
 PROTOCOL = "syft-core.1"
 """The websocket subprotocol; both ends must agree on it."""
-SESSION, CLIENT, RECEIVED, WORKER, STATE, REASON = (
-    f"Syft-{name}" for name in ("Session", "Client", "Received", "Worker", "State", "Reason")
+SESSION, CLIENT, RECEIVED, WORKER, STATE, REASON, HEARTBEAT = (
+    f"Syft-{name}" for name in ("Session", "Client", "Received", "Worker", "State", "Reason", "Heartbeat")
 )
 """The headers of the opening handshake."""
 STARTED, RESUMED, LOST = "started", "resumed", "lost"

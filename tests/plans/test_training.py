@@ -185,6 +185,16 @@ def test_results_are_part_of_a_graph_on_the_worker(hook: Any, bob: Any) -> None:
     assert x.grad.get().tolist() == [2.0, 4.0]
 
 
+def test_a_recurrent_model_is_recorded_several_times_while_the_plans_exist(hook: Any) -> None:
+    model = torch.nn.GRU(1, 5, batch_first=True)
+    inputs = [torch.randn(length, 4, 1) for length in (16, 8)]
+
+    plans = [sy.Plan("run", lambda x: model(x)[0]).build(x) for x in inputs]
+
+    for plan, x in zip(plans, inputs, strict=True):
+        assert torch.equal(plan(x), model(x)[0])
+
+
 def test_a_recurrent_model_trains_as_a_plan(bob: Any) -> None:
     class Recurrent(Training):
         def __init__(self) -> None:

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import syft_core as sy
-from syft_core.exceptions import ConnectionLostError, ObjectNotFoundError, OperationNotAllowedError, SyftError
+from syft_core.exceptions import (
+    AuthenticationError,
+    ConnectionLostError,
+    ObjectNotFoundError,
+    OperationNotAllowedError,
+    SyftError,
+)
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
 from syft_core.network.client import WebsocketClientWorker
@@ -243,15 +249,19 @@ class LongTraining:
         return any(session.busy_since for session in self.server.sessions)
 
     def _wait(self) -> None:
-        with pytest.raises((ConnectionLostError, ObjectNotFoundError)):
+        with pytest.raises((AuthenticationError, ConnectionLostError, ObjectNotFoundError)):
             self.far.ask(FetchAll((self.message.result,)))
 
     def lose(self) -> None:
-        """Accept no more connections, cut those that exist, and wait until nothing is executed."""
+        """Accept no more connections, and cut those that exist."""
         self.server._listener.close()
         for session in self.server.sessions:
             if session.connection is not None:
                 session.connection.interrupt()
+        self.end()
+
+    def end(self) -> None:
+        """Wait until the client has noticed that it is lost, and nothing is executed."""
         self._thread.join()
         self.far.close()
         while self.runs:
@@ -274,6 +284,15 @@ def test_a_training_whose_client_is_gone_ends(hook: Any, server: Server) -> None
     training = LongTraining(hook, server)
 
     training.lose()
+
+    assert not training.runs
+
+
+def test_a_training_of_a_user_whose_token_was_revoked_ends(hook: Any, server: Server) -> None:
+    training = LongTraining(hook, server)
+
+    server._is_valid = lambda _identity: False
+    training.end()
 
     assert not training.runs
 

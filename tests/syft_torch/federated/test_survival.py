@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,7 +26,7 @@ torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_torch import federated as fl  # noqa: E402
-from syft_torch.federated.training import Evaluate  # noqa: E402
+from syft_torch.federated.training import Evaluate, Train  # noqa: E402
 
 from .test_trainer import make_model, make_samples  # noqa: E402
 
@@ -51,10 +52,10 @@ class Network:
         self.locations: dict[str, Any] = {}
         self.servers: dict[str, Server] = {}
 
-    def add(self, name: str, seed: int, port: int = 0) -> None:
+    def add(self, name: str, seed: int, port: int = 0, heartbeat: float = 0.2) -> None:
         worker = VirtualWorker(self.hook, id=name, auto_add=False, serialize=False)
         worker.load_data([part.tag(tag) for part, tag in zip(make_samples(40, seed), ("#x", "#y"), strict=True)])
-        server = Server(worker, "127.0.0.1", port, authenticate, heartbeat=0.2)
+        server = Server(worker, "127.0.0.1", port, authenticate, heartbeat=heartbeat)
         server.start()
         self._stack.callback(server.stop, 1)
         self.workers[name], self.servers[name] = worker, server
@@ -187,6 +188,25 @@ def test_workers_evaluate_at_the_same_time(network: Network) -> None:
         worker.guard = Meeting(worker, all_have_begun)
 
     assert not trainer.evaluate().left_out
+
+
+def test_a_worker_that_trains_longer_than_the_timeout_is_not_lost(hook: Any, network: Network) -> None:
+    network.add("west", 3, heartbeat=1.0)
+    network.connect("west", proxy=None, timeout=0.1)
+    network.workers["west"].guard = Slow(network.workers["west"], {})
+
+    history = network.make_trainer(timeout=0.1).fit(1)
+
+    assert history[0].workers == ["north", "south", "east", "west"]
+
+
+class Slow(QuotaGuard):
+    """A guard of a worker that lets each training begin after a while."""
+
+    def handle(self, handler: Any, worker: Any, message: Any, sender: Any) -> Any:
+        if isinstance(message, Train):
+            time.sleep(1.0)
+        return super().handle(handler, worker, message, sender)
 
 
 class Meeting(QuotaGuard):
