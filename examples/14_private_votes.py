@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import syft_core as sy
+from syft_torch import federated as fl
 from syft_torch.differential_privacy import pate
 from syft_torch.differential_privacy.votes import REFUSED, GNMax
 
@@ -32,7 +33,7 @@ queries, test, truth = public[:QUERIES], public[QUERIES:], labels[3 * TEACHERS *
 print(f"Three hospitals have {TEACHERS * RECORDS} private images each, and split them among {TEACHERS} teachers:")
 for place, hospital in enumerate(hospitals):
     rows = slice(place * TEACHERS * RECORDS, (place + 1) * TEACHERS * RECORDS)
-    own = private[rows].reshape(TEACHERS, RECORDS, 64), labels[rows].reshape(TEACHERS, RECORDS)
+    own = private[rows].reshape(RECORDS, TEACHERS, 64), labels[rows].reshape(RECORDS, TEACHERS)
     hospital.load_data(
         [part.private_tensor([]).tag(tag) for part, tag in zip(own, ("#images", "#labels"), strict=True)]
     )
@@ -48,25 +49,24 @@ class Teachers(nn.Module):
         self.bias = nn.Parameter(torch.zeros(TEACHERS, 1, 10))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return scores: a table for each teacher, with a row for each image."""
-        return x @ self.weight + self.bias
+        """Return the scores of each image for its teacher; an image without one gets those of all teachers."""
+        return (x.transpose(0, 1) @ self.weight + self.bias).transpose(0, 1)
 
 
-def train_teachers(hospital: sy.VirtualWorker) -> nn.Module:
-    """Train the teachers of one hospital where their data is. The sum of their losses trains each on its own images."""
-    model = Teachers().send(hospital)
-    inputs, targets = hospital.search("#images")[0], hospital.search("#labels")[0]
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5 * TEACHERS, momentum=0.9)
-    for _ in range(25):
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten()).backward()
-        optimizer.step()
-    return model
+def loss(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the mean of the losses of all teachers; each depends on the weights of one teacher."""
+    return nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
-teachers = [train_teachers(hospital) for hospital in hospitals]
+# The workers train: each its own teachers, on its own images, which the models do not leave.
+data = fl.find("#images", "#labels", workers=hospitals)
+trainer = fl.FederatedTrainer(
+    Teachers(), loss, lambda p: torch.optim.SGD(p, lr=0.5 * TEACHERS, momentum=0.9), data, epochs=25, batch_size=None
+)
+teachers = list(trainer.train_apart().values())
 with torch.no_grad():
-    predictions = [model(queries.send(hospital)).argmax(2) for model, hospital in zip(teachers, hospitals, strict=True)]
+    shown = queries.unsqueeze(1)
+    predictions = [model(shown.send(hospital)).argmax(2).T for model, hospital in zip(teachers, hospitals, strict=True)]
 print(f"  {3 * TEACHERS} teachers predict a label for each of {QUERIES} public images; nobody may fetch these labels")
 try:
     predictions[0].get()

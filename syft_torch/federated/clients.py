@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import cast
 
-from syft_core.desk.messages import AskRelease
+from syft_core.desk.handle import RequestHandle
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import current_worker
@@ -27,9 +27,6 @@ from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.federated.dataset import BaseDataset, FederatedDataset
 from syft_torch.federated.population import Population
 from syft_torch.federated.training import Evaluate, Train
-
-POLL_SECONDS = 0.2
-"""How often to look whether an owner has decided about a request."""
 
 
 @dataclass(eq=False)
@@ -102,13 +99,21 @@ class Client:
     ) -> tuple[Tensor, float]:
         """Train on the worker, and fetch the difference and the loss."""
         id = new_id() if result is None else result
-
-        def make() -> Train:
-            plans, fixed = self._send(job, job.train, job.fixed)
-            return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, id, seed, correction)
-
+        make = partial(self._make_training, job, weights, seed, correction, id)
         difference, loss = self._run(make, (id, id + 1), job.reason, job.patience)
         return difference, float(loss)
+
+    def train_there(self, job: Job, weights: Tensor, seed: int | None) -> Tensor:
+        """Train on the worker without waiting; return a pointer to the difference, which stays there."""
+        id = new_id()
+        self.location.tell(self._make_training(job, weights, seed, None, id))
+        self.location.drop(id + 1)
+        framework = self.location.client.attributes_of("torch")
+        return framework.wrapper(pointer_at(self.location, id, framework, self.location.client))
+
+    def _make_training(self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int) -> Train:
+        plans, fixed = self._send(job, job.train, job.fixed)
+        return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, id, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float) -> Tensor:
         """Measure on the worker, and fetch the sums."""
@@ -152,15 +157,8 @@ class Client:
                 raise
         else:
             return found
-        self.location.ask(AskRelease(ids, None, reason))
-        until = time.monotonic() + patience
-        while True:
-            try:
-                return self.location.ask(FetchAll(ids, reason=reason))  # type: ignore[no-any-return]  # a list
-            except GetNotPermittedError as error:
-                if "denied" in str(error) or time.monotonic() > until:
-                    raise
-            time.sleep(POLL_SECONDS)
+        released = RequestHandle.ask(self.location, ids, None, reason).wait(patience).get(reason)
+        return released if isinstance(released, list) else [released]
 
     def _send(self, key: object, programs: Sequence[Program], fixed: Sequence[Tensor]) -> tuple[tuple[Id, ...], Args]:
         """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ import torch
 from torch import nn, optim
 
 from syft_core.hook.forms import Form
+from syft_core.location import Location
 from syft_core.peer import Id
 from syft_core.pictures import html_table, text_table
 from syft_core.ray.workers import RayWorkers
@@ -374,6 +377,29 @@ class FederatedTrainer:
             raise FederatedError.strategy(repr(self.strategy), "`aggregate` must return weights of the same size")
         self._set_weights(torch.cat([new.to(self._layout.dtype), buffers]) if len(buffers) else new)
 
+    def train_apart(self) -> dict[Id, nn.Module]:
+        """Let each worker train a model of its own, from the current weights; return the models, which stay there.
+
+        Teachers for PATE are made in this way, and models that belong to one worker. Nothing leaves a worker.
+        """
+        if isinstance(self.data, Population):
+            raise FederatedError.trainer("the clients of a population do not last", "pass a FederatedDataset")
+        weights = self.weights
+        seeds = {id: self._make_task(client, weights, 1).seed for id, client in self.clients.items()}
+        found = [(each, each.train_there(self._job, weights, seeds[each.id])) for each in self.clients.values()]
+        return {client.id: self._move_model(client.location, weights, difference) for client, difference in found}
+
+    def _move_model(self, location: Location, weights: Tensor, difference: Tensor) -> nn.Module:
+        """Return a copy of the model on a worker, with the weights that it has trained."""
+        names = {id(tensor): name for name, tensor in _named_tensors(self.model)}
+        model: nn.Module = copy.deepcopy(self.model).send(location)
+        own = dict(_named_tensors(model))
+        with torch.no_grad():
+            values = self._layout.split(weights.send(location) + difference)
+            for tensor, value in zip(self._recorded.trained, values, strict=True):
+                own[names[id(tensor)]].copy_(value)
+        return model
+
     @property
     def weights(self) -> Tensor:
         """A copy of the weights, as one flat tensor: the parameters, then the buffers that training changes."""
@@ -628,6 +654,10 @@ def _compute_accuracy(output: Tensor, targets: Tensor) -> Tensor:
 
 
 # --- small things
+
+
+def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    return itertools.chain(model.named_parameters(), model.named_buffers())
 
 
 def _is_count(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import signal
@@ -845,3 +846,41 @@ def test_the_data_of_a_population_is_freed_with_each_client(hook: Any, engine: A
 
     assert len(loaded) > 5
     assert alive == []
+
+
+# --- a model for each worker
+
+
+def test_models_that_are_trained_apart_stay_on_their_workers(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, (40, 24), private=True), epochs=3)
+    before = trainer.weights
+
+    found = trainer.train_apart()
+
+    assert list(found) == ["w0", "w1"]
+    assert torch.equal(trainer.weights, before)
+    for model in found.values():
+        with pytest.raises(sy.exceptions.GetNotPermittedError):
+            model.get()
+
+
+def test_models_are_trained_apart_with_the_bits_of_a_run_on_one_worker(hook: Any) -> None:
+    x, y = make_samples(40)
+    pair = [fl.FederatedDataset([fl.BaseDataset(x, y).send(sy.VirtualWorker(hook, id=id))]) for id in ("a", "b")]
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    apart, together = [
+        make_trainer(hook, data, model=copy.deepcopy(model), epochs=3, shuffle=False, engine="workers") for data in pair
+    ]
+
+    found = apart.train_apart()["a"].get()
+    together.fit(1)
+
+    for name, tensor in together.model.state_dict().items():
+        assert torch.equal(found.state_dict()[name], tensor), name
+
+
+def test_clients_that_do_not_last_are_not_trained_apart(hook: Any) -> None:
+    population = fl.Population(3, lambda number: make_samples(20, number))
+
+    with pytest.raises(fl.FederatedError, match="the clients of a population do not last"):
+        make_trainer(hook, population).train_apart()
