@@ -32,15 +32,17 @@ from syft_core.crypto.authenticated_tensor import AuthenticatedTensor as Authent
 from syft_core.crypto.checking import PrecisionWarning as PrecisionWarning
 from syft_core.crypto.checking import checking as checking
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor as FixedPrecisionTensor
+from syft_core.desk.members import AskedLocation as _AskedLocation
+from syft_core.desk.members import OwnedWorker as _OwnedWorker
 from syft_core.hook import hook_args as hook_args
 from syft_core.hook.attributes import FrameworkAttributes as _FrameworkAttributes
 from syft_core.hook.hook import FrameworkHook as FrameworkHook
 from syft_core.hook.hook import current_hook as current_hook
 from syft_core.hook.overload import overloaded as overloaded
 from syft_core.network import aio as aio
-from syft_core.network.client import WebsocketClientWorker as WebsocketClientWorker
+from syft_core.network.client import WebsocketClientWorker as _WebsocketClientWorker
 from syft_core.network.client import connect as connect
-from syft_core.network.server import WebsocketServerWorker as WebsocketServerWorker
+from syft_core.network.server import WebsocketServerWorker as _WebsocketServerWorker
 from syft_core.notebooks import tracebacks as tracebacks
 from syft_core.plans.plan import Plan as Plan
 from syft_core.plans.plan import func2plan as func2plan
@@ -65,7 +67,7 @@ from syft_core.tensors.private import PrivateTensor as PrivateTensor
 from syft_core.tensors.schema import Column as Column
 from syft_core.tensors.schema import Schema as Schema
 from syft_core.workers.party.base import BaseWorker as _BaseWorker
-from syft_core.workers.party.virtual import VirtualWorker as VirtualWorker
+from syft_core.workers.party.virtual import VirtualWorker as _VirtualWorker
 from syft_core.workers.seeing.permissions import nothing as nothing
 from syft_core.workers.seeing.permissions import only_published as only_published
 from syft_core.workers.seeing.permissions import unless_private as unless_private
@@ -75,6 +77,11 @@ from syft_torch.federated.dataloader import FederatedDataLoader as FederatedData
 from syft_torch.federated.dataset import BaseDataset as BaseDataset
 from syft_torch.federated.dataset import FederatedDataset as FederatedDataset
 from syft_torch.hook import TorchHook as TorchHook
+
+# With the methods that the desk adds.
+class VirtualWorker(_VirtualWorker, _OwnedWorker): ...
+class WebsocketServerWorker(_WebsocketServerWorker, _OwnedWorker): ...
+class WebsocketClientWorker(_WebsocketClientWorker, _AskedLocation): ...
 
 __version__: str
 local_worker: _BaseWorker

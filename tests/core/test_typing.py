@@ -30,6 +30,7 @@ def work(torch: types.ModuleType) -> str:
     with sy.revealing("the reason"), sy.trace() as messages:
         found = bob.search("#data")
     sy.get_all(*found, reason="the reason")
+    bob.approve(bob.requests[0], by="the owner")
     @sy.func2plan(args_shape=[(2, 2)])
     def double(x: object) -> object:
         return x
@@ -74,6 +75,8 @@ def test_the_stub_has_the_names_of_the_facade() -> None:
                 imports[alias.asname] = f"{node.module}:{alias.name}"
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             others.add(node.target.id)
+        elif isinstance(node, ast.ClassDef):  # The class of the facade, with the methods that features add to it.
+            imports[node.name] = imports[f"_{node.name}"]
     modules = {name for _, name, _ in pkgutil.iter_modules(sy.__path__)} - {"__main__"}
     exported = {name: path for b in plugin_manager().backends.values() for name, path in b.exports.items()}
     own = {name: path for name, path in exported.items() if path.startswith(("syft_torch.", "syft_numpy."))}
