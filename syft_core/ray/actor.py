@@ -70,16 +70,17 @@ class Actor:
             why = f"{type(cause or error).__name__} in {self.name}"
             raise WorkerError(f"cannot use {_name(worker)}: {why}; the log of the actor has its traceback") from error
         except (ray.exceptions.RayError, ConnectionError) as error:
-            found = _explain(error)
-            self.is_lost = self.is_lost or found in (NODE, MEMORY, DEATH)
-            raise ActorLostError.of(_name(worker), self.name, *found) from None
+            why, advice = _explain(error)
+            self.is_lost = self.is_lost or (why, advice) in (NODE, MEMORY, DEATH)
+            raise ActorLostError.of(_name(worker), self.name, why, advice) from None
 
     def _require_ray(self, worker: Id | None) -> None:
         """Raise if Ray was shut down: it would start again by itself."""
         import ray  # noqa: PLC0415  # optional
 
         if not ray.is_initialized():
-            raise ActorLostError.of(_name(worker), self.name, *SHUTDOWN)
+            why, advice = SHUTDOWN
+            raise ActorLostError.of(_name(worker), self.name, why, advice)
 
 
 def _explain(error: Exception) -> tuple[str, str]:

@@ -43,6 +43,39 @@ TEXTS = {
         "cannot reach the worker at wss://far:8777: no connection for 60 seconds (refused); check the address, that "
         "the worker is running, and whether it uses TLS",
     ),
+    ("ActorLostError", "of"): (
+        ("worker 'ray-0'", "actor 1 of 2", "has ended", "start new ones"),
+        "cannot reach worker 'ray-0': actor 1 of 2 has ended; start new ones",
+    ),
+    ("RayStartError", "missing"): (
+        (),
+        "cannot start workers on Ray: Ray is not installed; run `pip install 'syft-core[ray]'`",
+    ),
+    ("RayStartError", "local"): (
+        ("the node timed out", "/tmp/ray/session_latest/logs"),
+        "cannot start Ray on this machine: the node timed out. Ray does not say more: on a busy machine, one of its "
+        "processes, the raylet, ends if others are not ready within 15 seconds, a limit that cannot be changed. Stop "
+        'other programs and try again, or start Ray yourself (`ray start --head`) and pass `address="auto"`; '
+        "its logs are in /tmp/ray/session_latest/logs",
+    ),
+    ("RayStartError", "cluster"): (
+        ("10.0.0.1:6379", "connection refused"),
+        "cannot connect to Ray at '10.0.0.1:6379': connection refused; check the address, that `ray status` works "
+        "there, and that both ends have the same versions of Python and Ray",
+    ),
+    ("RayStartError", "actors"): (
+        (4, 120.0, 2),
+        "cannot start 4 actors on Ray: after 120 seconds, 2 run; each needs one free CPU and the packages of this "
+        "program: look at `ray status`, or pass a smaller number, `actors=...`",
+    ),
+    ("RayStartError", "failed"): (
+        ("`setup` raised KeyError",),
+        "cannot start workers on Ray: `setup` raised KeyError; see the traceback above",
+    ),
+    ("RayStartError", "wrong"): (
+        ("count is -1", "pass a number"),
+        "cannot start workers on Ray: count is -1; pass a number",
+    ),
     ("ConnectionLostError", "restarted"): (
         ("far", "the worker was started again"),
         "cannot continue the session on worker 'far': the worker was started again; unpublished objects are gone: find "
