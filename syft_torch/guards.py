@@ -217,6 +217,17 @@ def _scale_rows(func: Function, v: Tensor, g: Tensor, dim: Tensor = 0) -> Nested
     return func(v, g, dim)
 
 
+def _run_on_contiguous(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Run an operation on a copy of an expanded tensor, beyond whose memory its kernel would read."""
+    named = {name: value if name == "out" else _make_contiguous(value) for name, value in kwargs.items()}
+    return func(*map(_make_contiguous, args), **named)
+
+
+def _make_contiguous(leaf: Tensor) -> Tensor:
+    is_expanded = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and not leaf.is_nested
+    return leaf.contiguous() if is_expanded and 0 in leaf.stride() else leaf
+
+
 def _shadow(leaf: Tensor) -> Nested:
     return torch.empty_like(leaf, device="meta") if isinstance(leaf, torch.Tensor) else leaf
 
@@ -227,5 +238,7 @@ _OWN_GUARDS: Mapping[str, Function] = {
     "cpu": _run_with_data,
     "combinations": _combine,
     "_weight_norm": _scale_rows,
+    "median": _run_on_contiguous,
+    "nanmedian": _run_on_contiguous,
 }
 """The guards of single operations."""

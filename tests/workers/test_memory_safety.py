@@ -107,6 +107,14 @@ def test_weights_are_not_scaled_with_what_lies_behind_their_lengths(bob: Any, v:
     assert torch.allclose(torch._weight_norm(matrix, fitting, dim).get(), torch.ones(v))
 
 
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_the_median_of_an_expanded_tensor_shows_no_other_memory(bob: Any, name: str) -> None:
+    there = torch.full((1,), 105.0).send(bob)
+
+    assert getattr(torch, name)(there.expand(7), -1).values.get().tolist() == 105.0
+    assert getattr(there.expand(3, 7), name)(dim=0).values.get().tolist() == [105.0] * 7
+
+
 # --- integer division
 
 DIVISIONS = """
