@@ -159,8 +159,6 @@ LARGEST = {
 }
 """The largest integer allowed for operations that crash, hang or access other memory with larger ones. In the check of
 an offset into memory, torch multiplies without a check for overflow."""
-NONEMPTY = words("_weight_norm")
-"""Operations that crash on empty tensors."""
 UNCHECKED = words(
     "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _transformer_encoder_layer_fwd "
     "_native_multi_head_attention"

@@ -15,7 +15,7 @@ from syft_core.hook.guards import integer_of, limit_integers
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.hook.signatures import signature_of
 from syft_core.values import Function, Nested, Tensor
-from syft_torch.facts import DIVIDES, DIVIDES_BY, DIVIDES_SUMS, LARGEST, NONEMPTY, PARTS, UNCHECKED, is_packed
+from syft_torch.facts import DIVIDES, DIVIDES_BY, DIVIDES_SUMS, LARGEST, PARTS, UNCHECKED, is_packed
 from syft_torch.versions import UNCHECKABLE
 
 
@@ -31,8 +31,6 @@ def add_guard(op: Op) -> Function | None:
         guard = partial(_run_on_meta_first, op) if heads is None else partial(_run_with_heads, op, heads)
     elif name in PARTS:
         guard = partial(_run_and_copy, func)
-    elif name in NONEMPTY:
-        guard = partial(_run_nonempty, func)
     elif name in _OWN_GUARDS:
         guard = partial(_OWN_GUARDS[name], func)
     elif op.operation in LARGEST:
@@ -205,11 +203,29 @@ def _run_and_copy(func: Function, *args: object, **kwargs: object) -> Nested:
     return func(*args, **kwargs).clone()
 
 
-def _run_nonempty(func: Function, *args: object, **kwargs: object) -> Nested:
-    """Run an operation unless one of its tensors is empty."""
-    if any(isinstance(leaf, torch.Tensor) and leaf.numel() == 0 for leaf in leaves((args, kwargs))):
-        raise ValueError(f"cannot run {func.__name__!r} on an empty tensor")
-    return func(*args, **kwargs)
+def _scale_rows(func: Function, v: Tensor, g: Tensor, dim: Tensor = 0) -> Nested:
+    """Run ``_weight_norm`` if there is a length for each row: its kernel reads that many without a check."""
+    if isinstance(v, torch.Tensor) and isinstance(g, torch.Tensor):
+        if v.numel() == 0 or g.numel() == 0:
+            raise ValueError("cannot run '_weight_norm' on an empty tensor")
+        axis = integer_of(dim)
+        if axis in (0, v.ndim - 1) and g.numel() != (v.shape[axis] if v.ndim else 1):
+            raise ValueError(
+                f"cannot run '_weight_norm': g has {g.numel()} elements, and v has another number along dim {axis}; "
+                "compute it with `torch.norm_except_dim(v, 2, dim)`"
+            )
+    return func(v, g, dim)
+
+
+def _run_on_contiguous(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Run an operation on a copy of an expanded tensor, beyond whose memory its kernel would read."""
+    named = {name: value if name == "out" else _make_contiguous(value) for name, value in kwargs.items()}
+    return func(*map(_make_contiguous, args), **named)
+
+
+def _make_contiguous(leaf: Tensor) -> Tensor:
+    is_expanded = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and not leaf.is_nested
+    return leaf.contiguous() if is_expanded and 0 in leaf.stride() else leaf
 
 
 def _shadow(leaf: Tensor) -> Nested:
@@ -221,5 +237,8 @@ _OWN_GUARDS: Mapping[str, Function] = {
     "_nested_tensor_from_mask": _nest_if_aligned,
     "cpu": _run_with_data,
     "combinations": _combine,
+    "_weight_norm": _scale_rows,
+    "median": _run_on_contiguous,
+    "nanmedian": _run_on_contiguous,
 }
 """The guards of single operations."""

@@ -300,9 +300,14 @@ def _is_setting(value: object) -> bool:
 
 
 def _freeze(value: object, depth: int = _DEPTH) -> object:
-    """Return a number or text itself, of a container what it holds, and of any other object its identity."""
+    """Return a number or text itself, of a container what it holds, and of any other object its identity.
+
+    A tensor in a container is state: a function may leave another one there for its next call.
+    """
     if _is_setting(value):
         return type(value), value
+    if depth < _DEPTH and is_tensor_like(value):
+        return None
     if depth and isinstance(value, _HOLDERS) and len(value) <= MAX_OBJECTS:
         if isinstance(value, dict):
             return type(value), tuple((_freeze(key, 0), _freeze(part, depth - 1)) for key, part in value.items())

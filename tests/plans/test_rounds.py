@@ -413,7 +413,6 @@ SETTINGS: dict[str, Any] = {
     "parameters of a group": lambda training: training.optimizer.param_groups[0]["params"].pop(),
     "number in an attribute": lambda training: training.options["rate"].__setitem__(0, 0.5),
     "number in a variable": lambda _training: OPTIONS["factors"].__setitem__(0, 0.5),
-    "tensor in a variable": lambda _training: OPTIONS.update(mask=MASK * 0.5),
     "slot": lambda _training: setattr(SLOTS, "factor", 0.5),
     "attribute of a class": lambda _training: setattr(Constants, "factor", 0.5),
     "number in an attribute of a class": lambda _training: Constants.factors.__setitem__(0, 0.5),
@@ -458,6 +457,15 @@ def test_every_setting_is_recorded_again_when_sent_and_refused_in_calls(bob: Any
     local.step(*local.data[2])
     there.get()
     assert equal(everything(remote), everything(local))
+
+
+def test_a_tensor_that_was_replaced_in_a_container_is_sent_with_a_plan(hook: Any, bob: Any) -> None:
+    options = {"masks": [torch.zeros(2)]}
+    plan = sy.Plan("mask", lambda x: x * options["masks"][0]).build(torch.ones(2))
+
+    options["masks"][0] = torch.tensor([0.0, 3.0])
+
+    assert plan.send(bob)(torch.ones(2)).get().tolist() == [0.0, 3.0]
 
 
 def test_an_array_whose_numbers_are_constants_is_read_again_when_a_plan_is_sent(hook: Any, bob: Any) -> None:

@@ -93,6 +93,28 @@ def test_no_offset_leads_outside_of_a_tensor(bob: Any, offset: int) -> None:
             call().copy().get()
 
 
+@pytest.mark.parametrize(("v", "g", "dim"), [((2, 3), (1, 1), 0), ((2, 3), (2, 1), 1), ((40_000, 2), (1, 1), 0)])
+def test_weights_are_not_scaled_with_what_lies_behind_their_lengths(bob: Any, v: Any, g: Any, dim: int) -> None:
+    matrix, lengths = torch.ones(v).send(bob), torch.ones(g).send(bob)
+
+    for call in (
+        lambda: torch._weight_norm(matrix, lengths, dim),
+        lambda: torch._weight_norm(g=lengths, v=matrix, dim=dim),
+    ):
+        with pytest.raises(ValueError, match="and v has another number along dim"):
+            call().shape  # noqa: B018
+    fitting = torch.norm_except_dim(matrix, 2, dim)
+    assert torch.allclose(torch._weight_norm(matrix, fitting, dim).get(), torch.ones(v))
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_the_median_of_an_expanded_tensor_shows_no_other_memory(bob: Any, name: str) -> None:
+    there = torch.full((1,), 105.0).send(bob)
+
+    assert getattr(torch, name)(there.expand(7), -1).values.get().tolist() == 105.0
+    assert getattr(there.expand(3, 7), name)(dim=0).values.get().tolist() == [105.0] * 7
+
+
 # --- integer division
 
 DIVISIONS = """
