@@ -480,7 +480,7 @@ class FederatedTrainer:
             recorded = record(self.model, partial(_compute_metrics, given), forms, lengths, given, self._recorded)
         finally:
             self.model.train(training)
-        _require_numbers("metrics", recorded, len(functions))
+        _require_numbers("metrics", recorded, len(functions), 1)
         settings = {"batch_size": size}
         made = Measurement(recorded.programs, recorded.fixed, settings, len(forms))
         self._measurements[key] = made
@@ -618,16 +618,16 @@ class _Progress:
 
 def _record_loss(model: nn.Module, loss: Function, forms: list[Form], lengths: list[int]) -> Recorded:
     recorded = record(model, partial(_compute_loss, loss), forms, lengths, (loss,))
-    _require_numbers("loss", recorded, 1)
+    _require_numbers("loss", recorded, 1, 0)
     if not recorded.answer[0].requires_grad:
         raise FederatedError.trainer("the loss does not depend on the parameters", "compute it from the model's output")
     return recorded
 
 
-def _require_numbers(what: str, recorded: Recorded, count: int) -> None:
-    """Raise unless a recorded function returns as many real numbers as are needed."""
+def _require_numbers(what: str, recorded: Recorded, count: int, dimensions: int) -> None:
+    """Raise unless a recorded function returns as many real tensors as are needed, with at most so many dimensions."""
     answer = recorded.answer
-    if len(answer) != count or any(each.shape != () or not each.dtype.is_floating_point for each in answer):
+    if len(answer) != count or any(len(each.shape) > dimensions or not each.dtype.is_floating_point for each in answer):
         kinds = [f"{str(each.dtype).rpartition('.')[2]}{list(each.shape or ())}" for each in answer]
         raise FederatedError.loss(what, ", ".join(kinds) or "no tensor")
 
