@@ -253,9 +253,6 @@ class StandingApprovals:
                 new.uses = self._known.pop(name).uses
             elif name in self._removed:
                 new.uses = self._removed.pop(name)
-            else:
-                for use, when in worker.ledger.history.uses.get(name, {}).items():
-                    new.uses.add(use, when)
             new.is_revoked = new.digest in self._revoked
             if new.state == "revoked":
                 warnings.append(f"the standing approval {name!r} was revoked, and stays so; remove or change it")
@@ -339,6 +336,10 @@ class StandingApprovals:
             conditions = read_conditions(name, json.loads(entry.reason))
             self._known[name] = StandingApproval(name, conditions, entry.approver, entry.when)
         self._recount(history)
+        for name in history.uses.keys() - self._known.keys():  # Of the configuration, which is read later.
+            counted = self._removed.setdefault(name, Uses())
+            for use, when in history.uses[name].items():
+                counted.add(use, when)
 
     def restore(self, tables: Iterable[Mapping[str, Json]], revoked: Iterable[str], history: ReleaseHistory) -> None:
         """Take over the rules in the store; the ledger may have later uses and revocations."""
