@@ -28,8 +28,8 @@ from syft_core.exceptions import GetNotPermittedError
 from syft_core.operating.checks import find_problems
 from syft_core.operating.config import read_config
 
-from .processes import find_port, wait_for_port
-from .supervised import ROOT, supervise
+from ..network.processes import find_port, wait_for_port
+from ..network.supervised import ROOT, supervise
 
 DEPLOY = ROOT / "deploy"
 
