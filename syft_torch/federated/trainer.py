@@ -506,7 +506,7 @@ class FederatedTrainer:
 
     def _identify(self) -> Kwargs:
         """Return what a run must have in common with its checkpoint."""
-        names = {id(tensor): name for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]}
+        names = {id(tensor): name for name, tensor in _named_tensors(self.model)}
         shapes = [[names.get(id(t), ""), list(t.shape), str(t.dtype)] for t in self._recorded.trained]
         return {"model": shapes, "strategy": type(self.strategy).__name__, "seed": self._seed}
 
