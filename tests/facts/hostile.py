@@ -23,14 +23,20 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from syft_core.hook.chain import end_of, plain_end
 from syft_core.hook.rules import leaves
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_numpy.hook import NumpyHook
+from syft_numpy.native import SyftArray
 from syft_torch.attributes import _PARTS
+from syft_torch.hook import TorchHook
 
 from ..surface.checks import map_tensors
 from ..surface.numpy_surface import NumpySurface
@@ -43,6 +49,8 @@ WAIT = 120.0
 """How many seconds a call may take, on a machine that has other work to do."""
 TIER = os.environ.get("SYFT_HOSTILE_TIER", "reviewed")
 """The tier to attack."""
+PRIVATE = "private"
+"""Stands for the reviewed tier on private data of a worker, which the sender may not read."""
 ONLY = os.environ.get("SYFT_HOSTILE_OPS", "")
 """A regular expression: attack only the operations whose names contain a match."""
 MEMORY = 1 << 30
@@ -166,9 +174,9 @@ def main(framework: str, tier: str, first: int, last: int, progress: int) -> Non
         op, args, kwargs = attacker.call(number)
         os.write(progress, f"{number} {op.name}\n".encode())
         results = [attacker.make(op, args, kwargs, pattern) for pattern in PATTERNS]
-        # A worker clears the memory that these two kinds of operations show.
-        is_cleared = op.uninitialized or (op.reads_beyond and op.inplace)
-        if None not in results and results[0] != results[1] and not is_cleared:
+        # A worker clears the memory that these two kinds of operations show, and draws other numbers for private data.
+        differs = op.uninitialized or (op.reads_beyond and op.inplace) or (tier == PRIVATE and op.random)
+        if None not in results and results[0] != results[1] and not differs:
             os.write(progress, f"{number} {op.name} shows memory that was not written\n".encode())
     os.write(progress, f"{last} \n".encode())
     os._exit(int((_pages()[1] - before) * resource.getpagesize() > GROWTH))
@@ -233,9 +241,12 @@ class Attacker:
     surface: Any
 
     def __init__(self, tier: str) -> None:
-        ops = [op for op in self.surface.ops if op.tier == tier and op.spelling in ("function", "method")]
+        allowed = "reviewed" if tier == PRIVATE else tier
+        ops = [op for op in self.surface.ops if op.tier == allowed and op.spelling in ("function", "method")]
         self.ops = [op for op in ops if re.search(ONLY, op.name)]
         self.samples: dict[str, Any] = {}
+        self.numbers = count()
+        self.worker = VirtualWorker(self.attach(), id="bob") if tier == PRIVATE else None
 
     def call(self, number: int) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """Return call number ``number``: a sample with some of its arguments replaced."""
@@ -271,9 +282,11 @@ class Attacker:
     def make(self, op: Any, args: Any, kwargs: Any, pattern: int) -> list[bytes] | None:
         """Make a call on copies of its arguments; return everything it shows, or None if it fails."""
         args, kwargs = map_tensors(self.surface, self.guarded, (args, kwargs))
-        fill_new_memory(pattern)
-        torch.default_generator.manual_seed(0)
         try:
+            if self.worker is not None:
+                return self.make_privately(self.worker, op, args, kwargs, pattern)
+            fill_new_memory(pattern)
+            torch.default_generator.manual_seed(0)
             result = op.run(*args, **kwargs)
         except Exception:  # noqa: BLE001  # arguments that an operation refuses
             return None
@@ -284,6 +297,29 @@ class Attacker:
             return [self.show(leaf) for leaf in shown]
         except Exception:  # noqa: BLE001  # a tensor whose values cannot be read
             return None
+
+    def make_privately(self, worker: VirtualWorker, op: Any, args: Any, kwargs: Any, pattern: int) -> list[bytes]:
+        """Make a call on private data, as somebody who may not read it; return what the worker has stored."""
+        worker.clear_objects()
+        args, kwargs = map_tensors(self.surface, lambda tensor: self.load(worker, tensor), (args, kwargs))
+        fill_new_memory(pattern)
+        result = op.func(*args, **kwargs)
+        pointers = [end_of(leaf) for leaf in leaves((result, args, kwargs)) if hasattr(leaf, "child")]
+        return [self.show(plain_end(worker.object_store.entry(each._id_at_location).value)) for each in pointers]
+
+    def load(self, worker: VirtualWorker, tensor: Any) -> Any:
+        """Let the owner of a worker load a tensor that nobody else may read; return a pointer to it."""
+        tag = f"#{next(self.numbers)}"
+        worker.load_data([self.to_taggable(tensor).private_tensor(["alice"]).tag(tag)])
+        return worker.search(tag)[0]
+
+    def attach(self) -> Any:
+        """Return the hook of the framework."""
+        raise NotImplementedError
+
+    def to_taggable(self, tensor: Any) -> Any:
+        """Return a tensor that can be private, with the same memory."""
+        return tensor
 
     def differentiate(self, shown: list[Any]) -> list[Any]:
         """Return the gradients of all leaves."""
@@ -368,6 +404,9 @@ class TorchAttacker(Attacker):
         self.surface = TorchSurface()
         super().__init__(tier)
 
+    def attach(self) -> Any:
+        return TorchHook(torch, verbose=False)
+
     def guarded(self, tensor: Any) -> Any:
         if not is_plain(tensor):
             return self.surface.copy(tensor)
@@ -443,6 +482,12 @@ class NumpyAttacker(Attacker):
         np.seterr(all="ignore")
         self.surface = NumpySurface()
         super().__init__(tier)
+
+    def attach(self) -> Any:
+        return NumpyHook(np, verbose=False)
+
+    def to_taggable(self, tensor: Any) -> Any:
+        return tensor.view(SyftArray)
 
     def guarded(self, tensor: Any) -> Any:
         return guarded_array(tensor, self.at_end) if isinstance(tensor, np.ndarray) else tensor

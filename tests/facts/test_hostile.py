@@ -15,12 +15,12 @@ from syft_core.hook.guards import limit_integers
 from syft_torch.attributes import TorchAttributes
 from syft_torch.versions import UNCHECKABLE
 
-from .hostile import PATTERNS, ROOT, TUNABLES, attack
+from .hostile import PATTERNS, PRIVATE, ROOT, TUNABLES, attack
 
 CALLS = int(os.environ.get("SYFT_HOSTILE_CALLS", "3000"))
 
 
-@pytest.mark.parametrize("tier", ["reviewed", "public"])
+@pytest.mark.parametrize("tier", ["reviewed", "public", PRIVATE])
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
 def test_no_operation_kills_or_hangs_the_process_or_accesses_other_memory(framework: str, tier: str) -> None:
     assert [*attack(framework, CALLS if tier == "reviewed" else CALLS // 2, tier=tier)] == []
