@@ -63,8 +63,9 @@ The features have errors of their own, all of them below this tree::
     │   ├── ReleaseError                  (also a ValueError) desk/errors.py: a release request is not valid
     │   ├── ApprovalError                 (also a ValueError) desk/errors.py: a standing approval cannot be used
     │   ├── ConnectionLostError
-    │   │   └── AddressError              network/errors.py: the address or the protocol is wrong
-    │   ├── AuthenticationError           (also a PermissionError) network/errors.py: the worker refused the connection
+    │   │   ├── AddressError              network/errors.py: the address or the protocol is wrong
+    │   │   └── ActorLostError            ray/errors.py: the actor of Ray that hosts a worker is gone
+    │   ├── RayStartError                 (also a RuntimeError) ray/errors.py: Ray or its actors cannot be started
     │   └── QuotaExceededError            operating/errors.py: a user would use more than the owner allows
 """
 

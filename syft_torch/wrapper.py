@@ -72,10 +72,6 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         wrapper.child = child
         return wrapper
 
-    def __getitem__(self, index: Any) -> Any:
-        """Return a part, or columns by name."""
-        return self.select_columns(index) if are_names(index) else super().__getitem__(index)
-
     @property
     def grad(self) -> torch.Tensor | None:
         """The gradient, also a chain; the gradient of a pointer is the same object each time."""
@@ -152,6 +148,8 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
         """Dispatch a call to the chain."""
+        if func is _GET_ITEM and are_names(args[1]):  # A method would make torch treat wrappers as sequences.
+            return args[0].select_columns(args[1])
         return call(func, args, dict(kwargs) if kwargs else {})
 
     @classmethod
@@ -218,6 +216,7 @@ _blanks: list[Wrapper] = []
 """Wrappers for pointers, still without a child: creating several at once takes less time, because torch's code is then
 in the caches of the processor."""
 _MANY = 32
+_GET_ITEM = torch.Tensor.__getitem__
 
 
 def call(func: Function, args: Args, kwargs: Kwargs) -> Nested:

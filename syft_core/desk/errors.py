@@ -49,8 +49,8 @@ class ReleaseError(WorkerError, ValueError):
     """A release request is not valid."""
 
     unknown = Text(
-        "cannot find request {request!r}: worker {worker!r} has no such request for you to see; list "
-        "them with `worker.requests()` or, as the owner, `syft-core requests list`"
+        "cannot find request {request!r}: worker {worker!r} has no such request for you to see; list them with "
+        "`worker.requests()` or, as the owner, with the command 'syft-core requests list'"
     )
     untagged = Text(
         "cannot make a standing approval from request {request} to worker {worker!r}: it is not known which tagged "

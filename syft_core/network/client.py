@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import WebSocketException
@@ -309,6 +309,9 @@ class WebsocketLocation(WireLocation):
         return f"<{type(self).__name__} id:{self.id} at {self.url}>"
 
 
+W = TypeVar("W", bound="WebsocketClientWorker")
+
+
 class WebsocketClientWorker(FarWorker, WebsocketLocation):
     """The location of a worker on the network: pointers, ``send`` and ``search`` work as with a virtual worker.
 
@@ -335,7 +338,7 @@ class WebsocketClientWorker(FarWorker, WebsocketLocation):
 
     """
 
-    def __new__(cls, hook: Any, host: str, port: int, *_args: Any, **options: Any) -> WebsocketClientWorker:
+    def __new__(cls: type[W], hook: Any, host: str, port: int, *_args: Any, **options: Any) -> W:
         """Return the existing location for this address, or a new one."""
         client = options.get("client") or hook.local_worker
         for known in list(client._known_workers.values()):

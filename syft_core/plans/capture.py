@@ -234,7 +234,9 @@ class Snapshot:
 
     def _read_variables(self) -> list[object]:
         """Return the code of the functions, and the values of the variables that it reads."""
-        read: list[object] = [function.__code__ for function in self._functions]
+        read: list[object] = []
+        for function in self._functions:
+            read += (function.__code__, function.__defaults__, function.__kwdefaults__)
         for cell in self._cells:
             with suppress(ValueError):  # It has no value yet.
                 read.append(cell.cell_contents)

@@ -11,7 +11,7 @@ import pytest
 from syft_core import exceptions
 from syft_core.exceptions import SyftError
 
-FEATURES = ("crypto", "desk", "network", "operating", "plans")
+FEATURES = ("crypto", "desk", "network", "operating", "plans", "ray")
 CLASSES = {
     name: cls
     for module in (exceptions, *[import_module(f"syft_core.{feature}.errors") for feature in FEATURES])
@@ -416,7 +416,7 @@ TEXTS = {
     ("ReleaseError", "unknown"): (
         (9, "bob"),
         "cannot find request 9: worker 'bob' has no such request for you to see; list them with "
-        "`worker.requests()` or, as the owner, `syft-core requests list`",
+        "`worker.requests()` or, as the owner, with the command 'syft-core requests list'",
     ),
     ("ReleaseError", "untagged"): (
         ("9", "bob"),

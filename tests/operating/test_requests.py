@@ -212,7 +212,7 @@ def test_a_model_is_shown_by_layer_with_the_line_of_the_program(served: Served, 
     shown = command.read("show", model.request("the model").id, "--values")
 
     assert [part["label"] for part in shown["values"]] == ["0.weight", "0.bias", "2.weight", "2.bias"]
-    assert shown["line"].startswith("test_requests_command.py:")
+    assert shown["line"].startswith("test_requests.py:")
     assert 'model.request("the model")' in shown["line"]
 
 

@@ -166,12 +166,12 @@ try:
     while True:  # The actor ends some time after its machine.
         (x + 1).get()
         time.sleep(0.2)
-except sy.exceptions.ActorLostError as error:
+except sy.ray.errors.ActorLostError as error:
     print("first:", error)
 while True:  # Ray knows what has happened some time later.
     try:
         workers.actors[0].ask("ready")
-    except sy.exceptions.ActorLostError as error:
+    except sy.ray.errors.ActorLostError as error:
         if "machine;" in str(error):
             print("then:", error)
             break
@@ -196,7 +196,7 @@ x = torch.ones(2).send(workers[0])
 ray.shutdown()
 try:
     x.get()
-except sy.exceptions.ActorLostError as error:
+except sy.ray.errors.ActorLostError as error:
     print("lost:", error)
 print("started again:", ray.is_initialized())
 """

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 from syft_core.exceptions import WorkerIdTakenError
 from syft_core.hook.hook import FrameworkHook, attached_hooks
@@ -85,6 +85,9 @@ class LoopbackLocation(WireLocation):
         return None
 
 
+V = TypeVar("V", bound="VirtualWorker")
+
+
 class VirtualWorker(BaseWorker):
     """A worker in this process, which also acts as its own location for the local worker.
 
@@ -100,7 +103,7 @@ class VirtualWorker(BaseWorker):
     is_virtual = True
     """It keeps nothing secret from this process."""
 
-    def __new__(cls, hook: Any = None, id: Id = 0, *args: Any, **options: Any) -> VirtualWorker:
+    def __new__(cls: type[V], hook: Any = None, id: Id = 0, *args: Any, **options: Any) -> V:
         """Return the existing worker with this id, if its options match, or a new one."""
         if isinstance(hook, str):
             raise TypeError(
