@@ -396,14 +396,14 @@ def test_others_get_turns_while_a_worker_trains(hook: Any, setting: Setting) -> 
 
     def train() -> None:
         began.set()
-        setting.train(settings={**setting.settings, "epochs": 100})
+        setting.train(settings={**setting.settings, "epochs": 500})
         done.set()
 
     thread = threading.Thread(target=train)
     thread.start()
     began.wait(60)
     turns = 0
-    while not done.is_set():
+    while not done.is_set() and turns < 5:
         torch.ones(1).send(setting.worker).get()
         turns += not done.is_set()
     thread.join(60)
