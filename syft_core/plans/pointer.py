@@ -17,7 +17,7 @@ from syft_core.pointers.fetches import FetchSteps
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, keep_gradients, pointer_at
-from syft_core.pointers.prediction import UNCERTAIN
+from syft_core.pointers.prediction import UNCERTAIN, ask_forms
 from syft_core.pointers.travel import pointer_types, send_copy, wrap
 from syft_core.values import Function, Nested, Tensor
 
@@ -160,7 +160,12 @@ class PointerPlan(ObjectPointer):
     def _predict(self, sent: tuple[object, ...]) -> list[Form] | None:
         """Return the forms of the results, if a call with arguments of these forms was made or recorded before."""
         first = self.program is not None and len(self.program.routines) > 1 and not self.has_begun
-        return None if not self._location.predicts or first else self.known.get(_signature(sent))
+        if first or not self._location.predicts:
+            return None
+        signature = _signature(sent)
+        if None in signature and ask_forms(self._location, sent, PointerTensor):
+            signature = _signature(sent)
+        return self.known.get(signature)
 
     def _tell(self, message: RunPlan, forms: list[Form]) -> Nested:
         program: Any = self.program

@@ -11,7 +11,7 @@ nested tuples of the histories of its operands, with a weak reference to the poi
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syft_core.exceptions import SyftError
@@ -102,7 +102,7 @@ def run(
     if op.retains:
         location.uncertain_gradients = True
     prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
-    if prediction is None and _ask_forms(pointer_type, pointer, args, kwargs):
+    if prediction is None and ask_forms(location, leaves((args, kwargs)), pointer_type):
         prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
         if op.targets(args, kwargs) and len(history_of(pointer_type, args, kwargs)) > 2:
@@ -115,17 +115,16 @@ def run(
     return prediction.result, prediction.plain, prediction.shared
 
 
-def _ask_forms(pointer_type: type[PointerTensor], pointer: PointerTensor, args: Nested, kwargs: Nested) -> bool:
+def ask_forms(location: Location, operands: Sequence[object], pointer_type: type[PointerTensor]) -> bool:
     """Ask for the unknown forms of operands, for instance of objects that were found; return whether there were any.
 
     The command itself would have to wait otherwise, and so would every other one on these objects.
     """
-    location = pointer._location
-    pointers = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type and leaf.whole is None]
+    pointers = [leaf for leaf in operands if type(leaf) is pointer_type and leaf.whole is None]
     # Forms that were forgotten may have changed together with others, which the answer would not tell.
     unknown = [leaf for leaf in pointers if leaf._known is None and leaf._aliases is None]
     unknown = [leaf for leaf in unknown if leaf._seen != location.form_epoch]
-    if not unknown or pointer.framework.state() is None:
+    if not unknown or unknown[0].framework.state() is None:
         return False
     try:
         forms = location.describe([leaf._id_at_location for leaf in unknown])
