@@ -155,24 +155,6 @@ def test_a_call_does_not_wait(hook: Any) -> None:
     assert location.waits == waits
 
 
-def test_calls_on_private_data_that_was_found_wait_only_for_its_forms(hook: Any) -> None:
-    worker = sy.VirtualWorker(hook, id="wire", serialize=True)
-    training = Training(OPTIMIZERS["sgd"])
-    there = sy.Plan("step", training.step).build(*training.data[0]).send(worker)
-    for number, (x, y) in enumerate(training.data):
-        worker.load_data([x.private_tensor(["zoe"]).tag(f"#x{number}"), y.private_tensor(["zoe"]).tag(f"#y{number}")])
-    data = [(worker.search(f"#x{number}")[0], worker.search(f"#y{number}")[0]) for number in range(BATCHES)]
-    there(*data[0])
-    location = hook.local_worker.location_of(worker)
-    waits = location.waits
-
-    for _ in range(3):
-        for batch in data[1:]:
-            there(*batch)
-
-    assert location.waits == waits + BATCHES - 1
-
-
 def test_random_operations_draw_anew_in_each_call(hook: Any, bob: Any) -> None:
     plan = sy.Plan("noise", lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand(100)).build(torch.ones(100))
     there, x = plan.send(bob), torch.ones(100).send(bob)

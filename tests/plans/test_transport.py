@@ -35,6 +35,25 @@ def test_a_plan_trains_in_another_process_and_waits_only_at_the_end(hook: Any) -
         assert equal(remote.tensors(), local.tensors())
 
 
+def test_calls_on_data_that_was_found_wait_only_for_its_forms(hook: Any) -> None:
+    near, eve = (sy.VirtualWorker(hook, id=name, serialize=False) for name in ("near", "eve"))
+    training = Training(OPTIMIZERS["sgd"])
+    with pipe.start_far_worker("torch syft_torch.hook TorchHook", hook.local_worker, near, eve) as (_, far, far_of_eve):
+        for number, batch in enumerate(training.data):
+            for name, tensor in zip("xy", batch, strict=True):
+                eve.send(tensor.clone().tag(f"#{name}{number}"), far_of_eve).publish()
+        there = sy.Plan("step", training.step).build(*training.data[0]).send(far)
+        search = hook.local_worker.request_search
+        data = [[search(f"#{name}{place}", far)[0] for name in "xy"] for place in range(len(training.data))]
+        there(*data[0])
+        waits = far.waits
+
+        for batch in data[1:] * 3:
+            there(*batch)
+
+        assert far.waits == waits + len(data) - 1
+
+
 def test_a_failed_call_poisons_its_results(hook: Any) -> None:
     near, eve = (sy.VirtualWorker(hook, id=name, serialize=False) for name in ("near", "eve"))
     with pipe.start_far_worker("torch syft_torch.hook TorchHook", hook.local_worker, near, eve) as (
