@@ -722,13 +722,10 @@ _MODES = {str(word): word for word in (True, False, None, *filter(_is_dtype, var
 
 
 @contextlib.contextmanager
-def _set_modes(grad: bool, inference: bool, autocast: object) -> Iterator[None]:
-    with torch.inference_mode(inference), torch.set_grad_enabled(grad):
-        if autocast is None:
-            yield
-        else:
-            with torch.autocast("cpu", dtype=autocast):
-                yield
+def _set_modes(grad: bool, inference: bool, autocast: torch.dtype | None) -> Iterator[None]:
+    wanted = torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None)
+    with torch.inference_mode(inference), torch.set_grad_enabled(grad), wanted:
+        yield
 
 
 @contextlib.contextmanager

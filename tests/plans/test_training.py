@@ -155,6 +155,16 @@ def test_a_call_does_not_wait(hook: Any) -> None:
     assert location.waits == waits
 
 
+def test_a_call_within_autocast_computes_as_recorded(hook: Any, bob: Any) -> None:
+    there, x = sy.Plan("square", lambda x: x @ x).build(torch.eye(2)).send(bob), torch.eye(2).send(bob)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = there(x)
+
+    assert result.dtype == torch.float32
+    assert result.get().dtype == torch.float32
+
+
 def test_random_operations_draw_anew_in_each_call(hook: Any, bob: Any) -> None:
     plan = sy.Plan("noise", lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand(100)).build(torch.ones(100))
     there, x = plan.send(bob), torch.ones(100).send(bob)
