@@ -42,6 +42,7 @@ def test_calls_on_data_that_was_found_wait_only_for_its_forms(hook: Any) -> None
         for number, batch in enumerate(training.data):
             for name, tensor in zip("xy", batch, strict=True):
                 eve.send(tensor.clone().tag(f"#{name}{number}"), far_of_eve).publish()
+        far_of_eve.flush()
         there = sy.Plan("step", training.step).build(*training.data[0]).send(far)
         search = hook.local_worker.request_search
         data = [[search(f"#{name}{place}", far)[0] for name in "xy"] for place in range(len(training.data))]

@@ -40,6 +40,11 @@ build_register_response_function register_tensor build_register_response
 """.split()
 
 
+@pytest.fixture(autouse=True)
+def hooked(hook: Any) -> None:
+    """Workers store tensors of a framework that is hooked."""
+
+
 class Pair(NamedTuple):
     left: Any
     right: Any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +19,14 @@ from syft_core.exceptions import (
     SyftError,
 )
 from syft_core.hook.forms import form
-from syft_core.messages import FetchAll, Store
+from syft_core.messages import HANDLERS, FetchAll, Store
 from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.peer import Peer
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.serde import Context, frames, from_frames
+from syft_core.workers.addresses.requests import Elsewhere
 
 torch = pytest.importorskip("torch")
 
@@ -392,23 +393,18 @@ def test_the_forms_of_private_training_are_inferred_once(private: Setting, monke
 
 
 def test_others_get_turns_while_a_worker_trains(hook: Any, setting: Setting) -> None:
-    done, began = threading.Event(), threading.Event()
+    message = setting.message(settings={**setting.settings, "epochs": 500})
+    process: Any = HANDLERS[Train](setting.worker, message, Peer("me"))
+    values, turns = [], 0
 
-    def train() -> None:
-        began.set()
-        setting.train(settings={**setting.settings, "epochs": 500})
-        done.set()
+    with contextlib.suppress(StopIteration):
+        while True:
+            request = next(process)
+            turns += isinstance(request, Elsewhere)
+            values.append(torch.ones(1).send(setting.worker).get())  # The worker executes other commands meanwhile.
 
-    thread = threading.Thread(target=train)
-    thread.start()
-    began.wait(60)
-    turns = 0
-    while not done.is_set() and turns < 5:
-        torch.ones(1).send(setting.worker).get()
-        turns += not done.is_set()
-    thread.join(60)
-
-    assert turns > 1
+    assert turns == len(values) > 1
+    assert setting.worker.object_store.entry(message.result).value.shape == setting.weights.shape
 
 
 def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None:
