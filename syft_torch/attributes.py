@@ -338,6 +338,8 @@ class TorchAttributes(FrameworkAttributes):
             raise SerdeError("cannot read the modes of a command: they are not torch's (malformed message)") from None
         if dtype is not torch.get_default_dtype():
             _require_independent_of_default(dtype, args, kwargs)
+        if autocast is None and inference is torch.is_inference_mode_enabled() and not _is_autocast():
+            return torch.set_grad_enabled(grad)  # type: ignore[no-any-return]  # untyped
         return _set_modes(grad, inference, autocast)
 
     generators = (torch.Generator,)

@@ -25,7 +25,10 @@ def isolate() -> AbstractContextManager[None] | None:
     """Return a context without the caller's modes, or None if there are none; refuse to run while torch traces."""
     if _is_tracing():
         raise make_tracing_error()
-    if not any(is_watched() for is_watched in WATCHERS):
+    for is_watched in WATCHERS:
+        if is_watched():
+            break
+    else:
         return None
     require_no_saving_hooks()
     modes = [torch._C._get_function_stack_at(place) for place in range(_count_function_modes())]

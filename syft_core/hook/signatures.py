@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 from syft_core.hook.attributes import Op
+from syft_core.hook.caches import remember
 from syft_core.hook.chain import iter_links, plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.rules import is_flat
@@ -13,6 +14,20 @@ from syft_core.values import Args, Kwargs
 
 ITEMS = "items"
 """Marks the part of a container."""
+Memo: TypeAlias = "dict[object, Any]"
+"""What is known about all calls of one signature; whoever finds something out adds it."""
+
+
+def recall(signature: tuple[object, ...]) -> Memo:
+    """Return the memo of a signature; a new one if there is none, or if the signature is not hashable."""
+    try:
+        found = _memos.get(signature)
+    except TypeError:
+        return {}
+    return remember(_memos, signature, {}) if found is None else found
+
+
+_memos: dict[tuple[object, ...], Memo] = {}
 
 
 def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -25,6 +24,7 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.signatures import signature_of
 from syft_core.kinds import KINDS
 from syft_core.messages import (
     Message,
@@ -150,7 +150,6 @@ class QuotaGuard:
         """The account of each client, and its id and user for the record."""
         self._payers: dict[Peer, tuple[Account, bytes]] = {}
         """The accounts by sender, as far as they were looked up since the last exact count."""
-        self._known: dict[object, _Estimate] = {}
         self._inferred = False
         """Whether the size of the result of the operation that was checked last could be inferred."""
         self._depth = 0
@@ -252,7 +251,7 @@ class QuotaGuard:
 
     def watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
         """Call a function that does something with a message; record it, and charge the user for the time."""
-        account, _ = self._find(sender)
+        account, _ = self._payers.get(sender) or self._find(sender)
         before = thread_time()
         self._depth += 1
         try:
@@ -287,10 +286,10 @@ class QuotaGuard:
         """Run a process that needs other parties; what it does counts, the waiting does not."""
         answer: Any = None
         resume: Callable[[Any], Any] = process.send
+        # ``meter`` records an operation, when its operands are known.
+        doing = b"" if type(message) is Run else self._name(message)
         while True:
             try:
-                # ``meter`` records an operation, when its operands are known.
-                doing = b"" if type(message) is Run else self._name(message)
                 request = self.watch(doing, sender, resume, answer)
             except StopIteration as end:
                 self._charge(account, message, end.value)
@@ -315,7 +314,8 @@ class QuotaGuard:
 
     def _record(self, sender: Peer, operation: bytes) -> None:
         if operation and self._activity is not None:
-            self._activity.begin(self._find(sender)[1], getattr(self._thread, "batch", 0), operation)
+            _, who = self._payers.get(sender) or self._find(sender)
+            self._activity.begin(who, getattr(self._thread, "batch", 0), operation)
 
     # --- operations
 
@@ -329,10 +329,7 @@ class QuotaGuard:
         if op.tier != "reviewed" and allowance.tier == "reviewed":
             why = f"user {account.user!r} may run only reviewed operations; ask the owner"
             raise OperationNotAllowedError.refused_by("worker", op.name, why)
-        try:
-            known = self._known.get(execution.signature)
-        except TypeError:  # An argument is not hashable.
-            known = None
+        known = execution.memo.get(_Estimate)
         if known is None:
             known = self._describe(execution)
         elif self._activity is not None:
@@ -378,17 +375,15 @@ class QuotaGuard:
 
     def _describe(self, execution: Execution) -> _Estimate:
         """Return what is known about a signature, after recording it: the inference itself may fail badly."""
-        op, key = execution.op, execution.signature
-        signature = write_signature(op, key)
+        op = execution.op
+        signature = write_signature(op, signature_of(op, execution.args, execution.kwargs))
         encoded = signature.encode(errors="replace")
         self._record(execution.peer, encoded)
         size = None
         if signature not in self._refused:
             call = map_leaves(_to_form, (execution.args, execution.kwargs))
             size = execution.framework.infer_size(op, *call)
-        known = _Estimate(signature, encoded, size)
-        with suppress(TypeError):  # An argument is not hashable.
-            remember(self._known, key, known)
+        execution.memo[_Estimate] = known = _Estimate(signature, encoded, size)
         return known
 
     # --- amounts

@@ -7,7 +7,7 @@ A step is an operation of an op table, a step of Python's arithmetic on numbers,
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -20,6 +20,7 @@ from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
+from syft_core.hook.signatures import Memo
 from syft_core.messages import MAX_RESULTS, make_codec
 from syft_core.pictures import form_of
 from syft_core.plans.errors import PlanError
@@ -189,6 +190,29 @@ class Program:
         return {id(routine): list(_prepare(self, routine)) for routine in self.routines}
 
     @cached_property
+    def made_by_steps(self) -> dict[int, int]:
+        """How many results the steps of a routine have, by identity of routine."""
+        return {id(routine): sum(step.count for step in routine.steps) for routine in self.routines}
+
+    @cached_property
+    def decisive(self) -> dict[int, Op | None]:
+        """An operation of each routine, by identity: the one whose results depend most on numbers.
+
+        None if the routine itself computes numbers.
+        """
+        found = {}
+        for routine in self.routines:
+            ops = [look_up(step) if step.framework else None for step in routine.steps]
+            exact = [op for op in ops if op is not None and op.shape_depends_on_floats]
+            found[id(routine)] = None if None in ops else [*exact, *ops][0] if ops else None
+        return found
+
+    @cached_property
+    def memos(self) -> dict[object, list[Memo | None]]:
+        """What is known about the steps of earlier calls; see ``Schedule``."""
+        return {}
+
+    @cached_property
     def gradients_read_first(self) -> dict[int, frozenset[int]]:
         """The slots whose gradients a routine reads before its first backward pass, by identity of routine."""
         return {id(routine): frozenset(_find_gradients_read_first(routine)) for routine in self.routines}
@@ -305,17 +329,20 @@ class Operation(NamedTuple):
     op: Op | None
     """The operation of the op table; None for arithmetic and constants."""
     run: Callable[..., Any]
-    reads: tuple[tuple[int, str | None], ...]
-    """The slots of its operands in order, each with the attribute of its value that is the operand."""
+    pick: Callable[[list[Any]], Sequence[Any]]
+    """Returns the slots of its operands, in order."""
+    attributes: tuple[tuple[int, str], ...]
+    """The operands, by position, that are an attribute of the value in the slot."""
     args: Fill
     kwargs: Fill | None
+    has_out: bool
     first: int
     """The slot of the first result."""
     dead: tuple[int, ...]
     """The slots that no later step needs."""
 
 
-Fill = Callable[[list[Any]], Any]
+Fill = Callable[[Sequence[Any]], Any]
 """A function of the operands of a step that returns its arguments."""
 
 
@@ -354,8 +381,10 @@ def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
         slots = [leaf for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot]
         places = iter(range(len(slots)))
         args, kwargs = _fill(step.args, places), _fill(step.kwargs, places) if step.kwargs else None
-        reads = tuple([(slot.number, slot.attr) for slot in slots])
-        operation = Operation(place, step, framework, op, run, reads, args, kwargs, known, dead)
+        pick = _pick([slot.number for slot in slots])
+        attributes = tuple([(place, slot.attr) for place, slot in enumerate(slots) if slot.attr is not None])
+        has_out = step.kwargs.get("out") is not None
+        operation = Operation(place, step, framework, op, run, pick, attributes, args, kwargs, has_out, known, dead)
         found.append((modes, operation))
         known += step.count
     for modes, group in groupby(found, key=operator.itemgetter(0)):
@@ -388,6 +417,13 @@ def _last_uses(routine: Routine) -> dict[int, list[int]]:
         if number not in kept:
             uses.setdefault(place, []).append(number)
     return uses
+
+
+def _pick(numbers: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
+    """Return a function that returns the items at these positions of a list."""
+    if len(numbers) > 1:
+        return operator.itemgetter(*numbers)
+    return lambda items: [items[number] for number in numbers]
 
 
 def _fill(part: Nested, places: Iterator[int]) -> Fill:

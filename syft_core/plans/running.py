@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from time import monotonic
 from types import GeneratorType
@@ -30,6 +31,7 @@ from syft_core.plans.program import (
     note_step,
     read_gradient,
 )
+from syft_core.plans.schedule import Schedule
 from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Tensor
@@ -74,15 +76,18 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     stored = [_find(worker, arg) for arg in message.args]
     stored += _find_state(worker, entry, sender)
     require_right_to_use(worker, [entry for entry in stored if isinstance(entry, Stored)], sender)
-    require_arguments(program, [_look(entry) for entry in stored[: len(program.inputs)]])
-    _require_recorded_state(program, routine, stored[len(program.inputs) :])
+    values = [remove_restriction(entry.value) if isinstance(entry, Stored) else entry for entry in stored]
+    schedule = Schedule.of(program, routine, values)
+    if schedule is None or schedule.is_new:
+        require_arguments(program, [_look(entry) for entry in stored[: len(program.inputs)]])
+        _require_recorded_state(program, routine, stored[len(program.inputs) :])
     worker.object_store.require_free(range(message.result, message.result + program.results))
     if not program.begun:
         made = program.state[len(program.state) - program.made :]
         require_choosable(worker, made, sender)
         worker.object_store.require_free(made)
     worker.stats.operations += len(routine.steps)
-    call = _Call(worker, message, sender, program, routine, stored)
+    call = _Call(worker, message, sender, program, routine, stored, values, schedule)
     of_others = entry.giver != sender  # It may contain values that the sender does not know.
     for argument in call.entries if of_others else ():
         argument.disown()
@@ -190,10 +195,21 @@ class _Call:
     """One call of a plan."""
 
     def __init__(
-        self, worker: Worker, message: RunPlan, sender: Peer, program: Program, routine: Routine, stored: list[Any]
+        self,
+        worker: Worker,
+        message: RunPlan,
+        sender: Peer,
+        program: Program,
+        routine: Routine,
+        stored: list[Any],
+        values: list[Any],
+        schedule: Schedule | None,
     ) -> None:
         self.worker, self.message, self.sender = worker, message, sender
-        self.program, self.routine, self.stored = program, routine, stored
+        self.program, self.routine, self.stored, self.schedule = program, routine, stored, schedule
+        made = [None] * program.made_by_steps[id(routine)]
+        self.slots: list[Any] = [*stored, *made]
+        self.values: list[Any] = [*values, *made]
         self.entries: list[Stored] = [entry for entry in stored if isinstance(entry, Stored)]
         self.returned = program.kept[id(routine)]
         self.own: frozenset[Any] = NOTHING
@@ -207,22 +223,28 @@ class _Call:
 
         Commands of others may be executed in between, as with single operations.
         """
-        made = sum(step.count for step in self.routine.steps)
-        self.slots: list[Any] = [*self.stored, *[None] * made]
-        self.values = [remove_restriction(e.value) if isinstance(e, Stored) else e for e in self.slots]
         turn = monotonic() + TURN_SECONDS
         place = 0
         try:
             for segment in self.program.prepared[id(self.routine)]:
-                framework = segment.framework
-                modes = None if framework is None or segment.modes == framework.modes() else segment.modes
+                framework, modes = segment.framework, segment.modes
+                differ = framework is not None and modes is not None and modes != framework.modes()
                 for operation in segment.operations:
                     place = operation.place
                     if monotonic() > turn:
                         yield Elsewhere(let_others_go_first)
+                        self.schedule = None  # They may have changed a form.
                         turn = monotonic() + TURN_SECONDS
-                    found = self._compute_number(operation) if operation.op is None else self._execute(operation, modes)
-                    self._put(operation, (yield from found) if type(found) is GeneratorType else found)
+                    if operation.op is None:
+                        found = self._compute_number(operation)
+                    else:
+                        found = self._execute(operation, modes, differ)
+                    if type(found) is GeneratorType:
+                        found = yield from found
+                        self.schedule = None
+                    self._put(operation, found)
+            if self.schedule is not None:
+                self.schedule.finish()
             return self._keep()
         except Exception as error:
             note_step(error, self.program, self.routine, place)
@@ -235,14 +257,14 @@ class _Call:
         """Put the results of a step into their slots, and clear the slots that are no longer needed."""
         slots, values, count = self.slots, self.values, operation.step.count
         if count == 1 and type(result) in _RESULTS:
-            made = [result]
-        else:
-            made = [leaf for leaf in leaves(result) if type(leaf) is Stored] if result is not None else []
+            slots[operation.first] = result
+            values[operation.first] = result.value if type(result) is Stored else result
+        elif count or result is not None:
+            made = [leaf for leaf in leaves(result) if type(leaf) is Stored]
             if len(made) != count:
                 raise count_error(len(made), count)
-        for number, entry in enumerate(made, operation.first):
-            slots[number] = entry
-            values[number] = entry.value if type(entry) is Stored else entry
+            for number, entry in enumerate(made, operation.first):
+                slots[number], values[number] = entry, entry.value
         for number in operation.dead:
             self._drop(slots[number])
             slots[number] = values[number] = None
@@ -251,7 +273,7 @@ class _Call:
         if type(entry) is Stored:
             self.worker.object_store.drop(entry)
 
-    def _execute(self, operation: Operation, modes: str | None) -> Nested:
+    def _execute(self, operation: Operation, modes: str | None, differ: bool) -> Nested:
         """Run one step; return its result, with entries in place of tensors."""
         framework, op = operation.framework, operation.op
         execution = _StepExecution(self.worker, framework, op, self.sender)  # type: ignore[arg-type]  # it has both
@@ -259,22 +281,25 @@ class _Call:
         execution.args = operation.args(operands)
         if operation.kwargs is not None:
             execution.kwargs = operation.kwargs(operands)
-            if execution.kwargs.get("out") is not None:
+            if operation.has_out:
                 execution.status |= OUT
-        if modes is not None:
-            execution.modes = modes
+        execution.modes = modes
+        if differ:
             execution.status |= MODES
-        slots = self.slots
-        execution.add_operands([slots[number] for number, _ in operation.reads], operands)
+        execution.add_operands(operation.pick(self.slots), operands)
         execution.lineage = lineage_of(execution.parents)
-        return execute(execution)
+        if self.schedule is None:
+            return execute(execution)
+        return self.schedule.execute(execution, operation)
 
-    def _read(self, operation: Operation) -> list[Any]:
+    def _read(self, operation: Operation) -> Sequence[Any]:
         """Return the operands of a step."""
-        values = self.values
-        return [
-            values[number] if attr is None else read_gradient(values[number], attr) for number, attr in operation.reads
-        ]
+        operands = operation.pick(self.values)
+        if operation.attributes:
+            operands = list(operands)
+            for place, attr in operation.attributes:
+                operands[place] = read_gradient(operands[place], attr)
+        return operands
 
     def _compute_number(self, operation: Operation) -> Any:
         """Read a number, compute one, or copy a constant."""

@@ -219,7 +219,7 @@ class Loss:
 
     def _run(self, operations: Sequence[Operation], slots: list[Nested], device: torch.device | None = None) -> None:
         for operation in operations:
-            operands = [slots[number] for number, _ in operation.reads]
+            operands = operation.pick(slots)
             args = operation.args(operands)
             kwargs = operation.kwargs(operands) if operation.kwargs is not None else {}
             if device is not None:
@@ -231,7 +231,7 @@ class Loss:
     def _run_stacked(self, operations: Sequence[Operation], slots: list[Nested]) -> None:
         for operation in operations:
             run = _STACKED.get(operation.step.op, operation.run)
-            operands = [slots[number] for number, _ in operation.reads]
+            operands = operation.pick(slots)
             kwargs = operation.kwargs(operands) if operation.kwargs is not None else {}
             self._put(operation, run(*operation.args(operands), **kwargs), slots)
 

@@ -12,6 +12,7 @@ from syft_core.desk.errors import ReleaseError
 from syft_core.desk.messages import AskRelease
 from syft_core.desk.requests import MAX_OPEN
 from syft_core.exceptions import AuthenticationError, GetNotPermittedError, OperationNotAllowedError
+from syft_core.hook import signatures
 from syft_core.hook.forms import form
 from syft_core.messages import Batch, Fetch, FetchAll, Forward, Lease, Release, Run, Store, Tag
 from syft_core.operating.errors import QuotaExceededError
@@ -253,7 +254,10 @@ def test_a_refused_signature_is_refused_for_everybody_and_other_forms_are_not(fa
     assert (x + 2).get().tolist() == [3, 3, 3]
 
 
-def test_signatures_have_forms_and_constants_but_no_values(far: Any, connect: Connect) -> None:
+def test_signatures_have_forms_and_constants_but_no_values(
+    far: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signatures, "_memos", {})
     far.guard = QuotaGuard(far, {})
     location = connect("ana")
     x = torch.ones(2, 3).send(location)
@@ -262,7 +266,8 @@ def test_signatures_have_forms_and_constants_but_no_values(far: Any, connect: Co
     x[0, 1:]
     location.flush()
 
-    assert [known.signature for known in far.guard._known.values()] == [
+    estimates = [known for memo in signatures._memos.values() for known in memo.values()]
+    assert [known.signature for known in estimates] == [
         "torch.Tensor.__mul__(float32[2, 3]/3,1, float)",
         "torch.nn.functional.pad(float32[2, 3]/3,1, [1, 2], mode='constant', value=float)",
         "torch.Tensor.__getitem__(float32[2, 3]/3,1, [0, [1, None, None]])",

@@ -12,6 +12,7 @@ np = pytest.importorskip("numpy")
 
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import OperationFailedError  # noqa: E402
+from syft_core.hook import signatures  # noqa: E402
 from syft_core.messages import Describe  # noqa: E402
 from syft_core.workers.seeing import disclosure  # noqa: E402
 
@@ -149,7 +150,7 @@ def test_a_large_form_is_tried_without_its_memory(doubles: Any, bob: Any, monkey
 
 def test_a_signature_is_tried_once(doubles: Any, bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
-    monkeypatch.setattr(disclosure, "_inferred", {})
+    monkeypatch.setattr(signatures, "_memos", {})
     known = disclosure._run_on_examples
     monkeypatch.setattr(disclosure, "_run_on_examples", lambda execution: tried.append(1) or known(execution))
 

@@ -22,13 +22,14 @@ from syft_core.exceptions import (
     SyftError,
     ValueRefusedError,
 )
+from syft_core.hook import signatures
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook_args import default_register_tensor
 from syft_core.hook.overload import overloaded
 from syft_core.messages import Describe
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.workers.seeing import disclosure, permissions
+from syft_core.workers.seeing import permissions
 
 F = torch.nn.functional
 
@@ -415,7 +416,7 @@ def test_without_shadows_nothing_runs_and_no_error_text_is_disclosed(
     bob: Any, eve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(bob.hook.attributes), "shadow", FrameworkAttributes.shadow)
-    monkeypatch.setattr(disclosure, "_inferred", {})
+    monkeypatch.setattr(signatures, "_memos", {})
 
     with pytest.raises(ValueRefusedError, match="its kind of result depends on private values") as caught:
         torch.ones(2).send(bob)[private(bob, [77])]

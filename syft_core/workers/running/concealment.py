@@ -10,7 +10,7 @@ from syft_core.workers.addresses.requests import Process
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.running.execution import Execution
 from syft_core.workers.running.failures import answer_failure
-from syft_core.workers.seeing.disclosure import infer_forms, require_forms, require_undisclosed
+from syft_core.workers.seeing.disclosure import find_forms, infer_forms, require_forms, require_undisclosed
 
 
 def conceal(proceed: Stage, execution: Execution) -> Nested:
@@ -18,9 +18,11 @@ def conceal(proceed: Stage, execution: Execution) -> Nested:
     op = execution.op
     if execution.is_readable or op.clears_gradient(execution.args):
         return proceed(execution)
-    require_undisclosed(execution)
+    expected = find_forms(execution)
+    require_undisclosed(execution, is_known=expected is not None)
     try:
-        expected = infer_forms(execution)
+        if expected is None:
+            expected = infer_forms(execution)
         if op.random:
             with execution.framework.protect_rng(op):
                 result = proceed(execution)

@@ -13,7 +13,7 @@ from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.ranks import framework_types
 from syft_core.hook.rules import map_leaves
-from syft_core.hook.signatures import signature_of
+from syft_core.hook.signatures import Memo, recall, signature_of
 from syft_core.messages import Placed, Run
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import Here, id_here
@@ -61,10 +61,11 @@ class Operands:
                 entry = store.get(arg._id_at_location) or store.entry(arg._id_at_location)
                 self.parents.append(entry)
                 status = entry.status
-                self.status |= status if entry.holder == holder else status | FOREIGN
                 value, attr = entry.value, arg.point_to_attr
                 if status & LAYERED:
                     value = remove_restriction(value)
+                    status = _describe_unrestricted(value, status)
+                self.status |= status if entry.holder == holder else status | FOREIGN
                 known = frameworks_of_types.get(type(value))
                 if known is None or self.alias != known.ALIAS:
                     self._require_framework(value)
@@ -87,7 +88,10 @@ class Operands:
             if type(operand) is not float:
                 self.parents.append(entry)
                 self.operands.append(operand)
-                status |= entry.status if entry.holder == holder else entry.status | FOREIGN
+                own = entry.status
+                if own & LAYERED:
+                    own = _describe_unrestricted(operand, own)
+                status |= own if entry.holder == holder else own | FOREIGN
         self.status = status
 
     def _resolve_leaf(self, leaf: Tensor) -> Nested:
@@ -117,7 +121,7 @@ class Execution(Operands):
     """An operation whose pointers have been replaced by the stored objects they point to."""
 
     __slots__ = (
-        "_ends", "_is_readable", "_signature", "_written", "args", "count", "framework", "kwargs", "lineage", "modes",
+        "_ends", "_is_readable", "_written", "args", "count", "found_memo", "framework", "kwargs", "lineage", "modes",
         "op", "peer", "result",
     )  # fmt: skip
 
@@ -130,7 +134,7 @@ class Execution(Operands):
         """The arguments, with objects in place of pointers."""
         self.kwargs: Kwargs = _NO_KWARGS
         self.modes: str | None = None
-        """The modes of the sender, if they differ from those of the worker."""
+        """The modes of the sender; None if they are those of this thread."""
         self.lineage: Lineage = NO_LINEAGE
         """The lineage of the results."""
         self.result = 0
@@ -140,14 +144,16 @@ class Execution(Operands):
         self._written: list[Any] | None = None
         self._ends: list[Tensor] | None = None
         self._is_readable: bool | None = None
-        self._signature: tuple[object, ...] | None = None
+        self.found_memo: Memo | None = None
+        """The memo, if it has been looked up."""
 
     def read(self, message: Run) -> None:
         """Find the objects among the arguments of a command."""
         self.result, self.count = message.result, message.count
-        if message.modes is not None and message.modes != self.framework.modes():
+        if message.modes is not None:
             self.modes = message.modes
-            self.status |= MODES
+            if message.modes != self.framework.modes():
+                self.status |= MODES
         self.args = self.resolve(message.args)
         if message.kwargs:
             kwargs = message.kwargs
@@ -176,11 +182,11 @@ class Execution(Operands):
         self.worker.object_store.require_free(range(self.result, self.result + count))
 
     @property
-    def signature(self) -> tuple[object, ...]:
-        """The signature of the call; it is computed once, before the operation runs."""
-        if self._signature is None:
-            self._signature = signature_of(self.op, self.args, self.kwargs)
-        return self._signature
+    def memo(self) -> Memo:
+        """What stages know about all calls of this signature; looked up once, before the operation runs."""
+        if self.found_memo is None:
+            self.found_memo = recall(signature_of(self.op, self.args, self.kwargs))
+        return self.found_memo
 
     @property
     def is_readable(self) -> bool:
@@ -216,6 +222,11 @@ class Execution(Operands):
         targets = set(map(id, self.written))
         pairs = zip(self.parents, self.operands, strict=True)
         return [parent for parent, operand in pairs if id(operand) in targets]
+
+
+def _describe_unrestricted(value: Tensor, status: int) -> int:
+    """Return the status of a chain without its private layers, which may leave a plain tensor."""
+    return status & ~LAYERED if type(value) in frameworks_of_types else status
 
 
 def restore_if_failed(ends: list[Tensor]) -> AbstractContextManager[Any]:

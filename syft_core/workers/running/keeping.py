@@ -24,19 +24,17 @@ from syft_core.workers.party.status import OTHERS, OUT
 from syft_core.workers.party.store import Lineage, Stored
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.memory import guard
+from syft_core.workers.running.memory import guard, is_new
 from syft_core.workers.seeing.permissions import may_change
 
 
 def keep(proceed: Stage, execution: Execution) -> Nested:
     """Run an operation, store the tensors of its result, and return the reply to the sender."""
     result = proceed(execution)
-    if framework_types.get(type(result)) and not (execution.op.inplace or execution.status & _SPECIAL):
+    is_tensor = framework_types.get(type(result)) and not (execution.op.inplace or execution.status & OUT)
+    if is_tensor and (not execution.status & OTHERS or is_new(result, execution)):
         return execution.store(result, 0)
     return _keep_later(execution, result) if type(result) is GeneratorType else keep_result(execution, result)
-
-
-_SPECIAL = OTHERS | OUT
 
 
 def _keep_later(execution: Execution, process: Process) -> Process:

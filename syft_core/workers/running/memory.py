@@ -29,6 +29,15 @@ def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[
     return bool(ends) and framework_of(ends[0]).is_shared(*ends)
 
 
+def is_new(result: Tensor, execution: Execution) -> bool:
+    """Return whether a plain tensor certainly shares no memory with an operand, and none of these has changed."""
+    if execution.op.alters_autograd or any(result is operand for operand in execution.operands):
+        return False
+    framework = framework_of(result)
+    is_own = framework.owner_of is None or framework.owner_of(result) is result
+    return is_own and not framework.is_shared(result)
+
+
 def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
     """Guard the results that share memory with an object that the sender may not change."""
     protected = [parent for parent in parents if not may_change(worker, parent, sender)]

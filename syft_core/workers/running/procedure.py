@@ -144,4 +144,4 @@ def _run_layers(execution: Execution) -> Nested:
 def _run_with_modes(execution: Execution) -> Nested:
     args, kwargs = execution.args, execution.kwargs
     with execution.framework.apply_modes(execution.modes or "", args, kwargs):
-        return dispatch(execution.op, args, kwargs)
+        return _run_layers(execution) if execution.status & LAYERED else _run_plain(execution)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
 from syft_core.hook.attributes import FrameworkAttributes
-from syft_core.hook.caches import remember
 from syft_core.hook.chain import is_chain, plain_end
 from syft_core.hook.dispatch import dispatch, framework_of, frameworks_of_types
 from syft_core.hook.forms import Form
@@ -37,10 +36,13 @@ class DryRun(NamedTuple):
     result: Nested
 
 
-def require_undisclosed(execution: Execution) -> None:
-    """Refuse an operation whose result would disclose values that the sender may not have."""
+def require_undisclosed(execution: Execution, is_known: bool = False) -> None:
+    """Refuse an operation whose result would disclose values that the sender may not have.
+
+    ``is_known`` means that a call of the same signature was permitted before, so its form discloses nothing.
+    """
     op = execution.op
-    if op.disclosure(execution.args, execution.kwargs) != "nothing":
+    if not is_known and op.disclosure(execution.args, execution.kwargs) != "nothing":
         raise ValueRefusedError.form(op.name, str(execution.worker.id), op.instead)
     for stored, operand in zip(execution.parents, execution.operands, strict=True):
         framework = frameworks_of_types.get(type(operand))
@@ -65,6 +67,7 @@ def require_forms(execution: Execution, result: Nested, expected: list[Form | No
         return result
     found = _forms(result)
     if [_strides(known) for known in found] == [_strides(known) for known in expected]:
+        expected[:] = found  # The next result has the same form, and not one of the meta device.
         return result
     if [_shape(known) for known in found] != [_shape(known) for known in expected]:
         raise ValueRefusedError.form(execution.op.name, str(execution.worker.id), execution.op.instead)
@@ -97,15 +100,14 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
     op = execution.op
     if op.differentiates or (op.states_fact and _count_tensors(execution) == 1):
         return None
-    key = execution.modes or execution.framework.modes(), execution.signature
-    try:
-        known = _inferred.get(key)
-    except TypeError:  # An argument is not hashable.
-        return _forms(_rehearse(execution))
-    return remember(_inferred, key, _forms(_rehearse(execution))) if known is None else known
+    forms = _forms(_rehearse(execution))
+    execution.memo[execution.modes or execution.framework.modes()] = forms
+    return forms
 
 
-_inferred: dict[object, list[Form | None]] = {}
+def find_forms(execution: Execution) -> list[Form | None] | None:
+    """Return the forms that were inferred for the signature of a call in the same modes, or None."""
+    return execution.memo.get(execution.modes or execution.framework.modes())
 
 
 def _count_tensors(execution: Execution) -> int:
