@@ -98,20 +98,39 @@ class LocalLocation(Location):
             _receive(message, worker)
         peer = self._peer() if behalf.get() else client.peer
         try:
+            if message.facts.returns_objects:
+                return self._fetch(message, peer)
             with worker.lock:
                 reply = worker.handle(message, peer)
-            if type(reply) is GeneratorType:
-                reply = drive(worker.step(reply, peer))
-            if not message.facts.returns_objects:
-                return reply
-            if type(reply) is not list:
-                taken = _hand_over_for(peer, hand_over, reply, client)
-                worker.finish_fetch(message, peer)
-                return taken
-            worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
-            return _hand_over_for(peer, give_away, reply, client)
+            return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
         finally:
             worker.settle((message,))
+
+    def _fetch(self, message: Message, peer: Peer) -> Outcome:
+        """Execute a message that fetches objects.
+
+        The lock is held until tensors have been handed over, so that nobody changes them meanwhile.
+        """
+        worker = self.worker
+        with worker.lock:
+            worker.is_handing_over = True
+            try:
+                reply = worker.handle(message, peer)
+            finally:
+                at_once, worker.is_handing_over = worker.is_handing_over, False
+            if at_once:
+                return self._hand_over(message, reply, peer)
+        if type(reply) is GeneratorType:
+            reply = drive(worker.step(reply, peer))
+        return self._hand_over(message, reply, peer)
+
+    def _hand_over(self, message: Message, reply: Outcome, peer: Peer) -> Outcome:
+        if type(reply) is not list:
+            taken = _hand_over_for(peer, hand_over, reply, self.client)
+            self.worker.finish_fetch(message, peer)
+            return taken
+        self.worker.finish_fetch(message, peer)  # First, so that unshared objects need not be copied.
+        return _hand_over_for(peer, give_away, reply, self.client)
 
 
 def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:

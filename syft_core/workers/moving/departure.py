@@ -100,6 +100,8 @@ def _ask_rules(leaving: Leaving) -> None:
 
 def hold(worker: Worker, message: Message, leaving: Sequence[Departure], sender: Peer, reason: str) -> None:
     """Record departures when the answer to a message is ready: it may still fail."""
+    if worker.is_handing_over and not is_frozen([departure.value for departure in leaving]):
+        worker.is_handing_over = False  # The lock is not held while other workers lend or copy something.
     worker.ledger.hold(message, describe_departure(leaving, sender, str(sender.id), reason))
 
 
@@ -160,10 +162,10 @@ def leave_graph(value: object) -> Tensor:
 def freeze(worker: Worker, value: Tensor) -> Tensor:
     """Return a copy of a value that leaves: private values could be written into it before it is encoded.
 
-    The lock of the worker is not held then. Another connection of the same client may change the object, and others may
-    store the first private object of the worker.
+    Unless it is handed over at once, the lock of the worker is not held then. Another connection of the same client may
+    change the object, and others may store the first private object of the worker.
     """
-    return hand_over(value, worker) if is_frozen(value) else value
+    return hand_over(value, worker) if not worker.is_handing_over and is_frozen(value) else value
 
 
 def is_frozen(value: Tensor) -> bool:

@@ -176,6 +176,8 @@ class Worker:
         self.is_owner: Callable[[Peer], bool] = self._is_self
         """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
         self.guard = self.save = None
+        self.is_handing_over = False
+        """Whether the lock is held until the tensors that a handler returns have been handed over."""
         self.tickets = Tickets()
         self._parts: dict[type, Part] = {}
         self.trusted: set[Id] = set()
