@@ -224,8 +224,10 @@ class QuotaGuard:
             answer = handler(worker, message, sender)
         finally:
             self._depth -= 1
-            if account.has_rates or self._activity is not None:
+            if account.has_rates:
                 self._end(account, before)
+            elif self._activity is not None and not self._depth:
+                self._activity.end()
         if type(answer) is Placed and is_run and self._inferred:
             account.leases += 1
             return answer

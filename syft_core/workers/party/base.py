@@ -56,7 +56,16 @@ from syft_core.workers.moving.departure import is_frozen, undo
 from syft_core.workers.moving.fetching import drop_fetched
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor, lend_all
 from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
-from syft_core.workers.party.status import DELAYED, LOGGED, OBSERVED, VERBOSE
+from syft_core.workers.party.status import (
+    DELAYED,
+    JOURNAL,
+    LOGGED,
+    OBSERVED,
+    POLICY,
+    QUOTA,
+    STORAGE,
+    VERBOSE,
+)
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import ClientState, Worker
 from syft_core.workers.running.keeping import describe_placed, set_owner
@@ -151,23 +160,24 @@ class BaseWorker(TensorPlace, Worker):
 
     def _handle_observed(self, message: Message, sender: Peer) -> Outcome:
         """Handle a message that is delayed, logged, metered, saved, or recorded if it is refused."""
-        if self.status & (DELAYED | LOGGED | VERBOSE):
+        status = self.status
+        if status & (DELAYED | LOGGED | VERBOSE):
             self._log_message(message, sender)
         handler = HANDLERS[type(message)]
         try:
-            if self.custom_policy is not None:
+            if status & POLICY:
                 require_visible(self, message, sender)
-            if self.guard is None:
-                answer = handler(self, message, sender)
-            else:
+            if status & QUOTA:
                 answer = self.guard.handle(handler, self, message, sender)
+            else:
+                answer = handler(self, message, sender)
         except WorkerError as error:
             self._note_refusal(message, sender, error)
             raise
         finally:  # A failing command may have changed something first.
-            if self.save is not None:
+            if self.status & STORAGE:
                 self.save()
-        if type(answer) is GeneratorType and self.ledger.file is not None:
+        if type(answer) is GeneratorType and status & JOURNAL:
             return self._watch(answer, message, sender)
         return answer
 
