@@ -243,26 +243,12 @@ class TorchAttributes(FrameworkAttributes):
         finally:
             _clear_from(storage, size)
 
-    @contextlib.contextmanager
-    def restore_forms(self, tensors: Sequence[Tensor]) -> Iterator[None]:
+    def restore_forms(self, tensors: Sequence[Tensor]) -> contextlib.AbstractContextManager[None]:
         """Undo changes of size by a block that fails: torch sets the size before it allocates the memory for it.
 
         The tensors would show old memory or, if their storage could not be resized, memory of others.
         """
-        before = []
-        for tensor in tensors:
-            if (storage := _storage_of(tensor)) is not None:
-                form = tensor.storage_offset(), tensor.shape, tensor.stride()
-                before.append((tensor, storage, storage.nbytes(), form))
-        try:
-            yield
-        except BaseException:
-            for tensor, storage, size, form in before:
-                _clear_from(storage, size)
-                if form != (tensor.storage_offset(), tensor.shape, tensor.stride()):
-                    with torch.no_grad():
-                        tensor.as_strided_(form[1], form[2], form[0])
-            raise
+        return _FormsRestored(tensors)
 
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether the storage of a tensor is larger than the tensor."""
@@ -330,12 +316,7 @@ class TorchAttributes(FrameworkAttributes):
 
         A different default dtype is refused if it may affect the result: torch has one for all threads of a process.
         """
-        if modes == self.modes():
-            return contextlib.nullcontext()
-        try:
-            grad, inference, dtype, autocast = [_MODES[word] for word in modes.split(" ")]
-        except (KeyError, ValueError):
-            raise SerdeError("cannot read the modes of a command: they are not torch's (malformed message)") from None
+        grad, inference, dtype, autocast = _read_modes(modes)
         if dtype is not torch.get_default_dtype():
             _require_independent_of_default(dtype, args, kwargs)
         if autocast is None and inference is torch.is_inference_mode_enabled() and not _is_autocast():
@@ -723,6 +704,15 @@ _modes: dict[tuple[Any, ...], str] = {}
 _MODES = {str(word): word for word in (True, False, None, *filter(_is_dtype, vars(torch).values()))}
 
 
+@functools.lru_cache(maxsize=256)
+def _read_modes(modes: str) -> list[Any]:
+    try:
+        grad, inference, dtype, autocast = [_MODES[word] for word in modes.split(" ")]
+    except (KeyError, ValueError):
+        raise SerdeError("cannot read the modes of a command: they are not torch's (malformed message)") from None
+    return [grad, inference, dtype, autocast]
+
+
 @contextlib.contextmanager
 def _set_modes(grad: bool, inference: bool, autocast: torch.dtype | None) -> Iterator[None]:
     wanted = torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None)
@@ -914,6 +904,24 @@ _RUNS: dict[str, Function] = {
     "torch.Tensor.data.__get__": torch.Tensor.detach,
     "torch.Tensor.data.__set__": _set_data,
 }
+
+
+class _FormsRestored(contextlib.AbstractContextManager[None]):
+    """Gives tensors their former sizes if a block fails; a class, because every write comes here."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._before = []
+        for tensor in tensors:
+            if (storage := _storage_of(tensor)) is not None:
+                place = tensor.storage_offset(), tensor.shape, tensor.stride()
+                self._before.append((tensor, storage, storage.nbytes(), place))
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        for tensor, storage, size, place in self._before if kind is not None else ():
+            _clear_from(storage, size)
+            if place != (tensor.storage_offset(), tensor.shape, tensor.stride()):
+                with torch.no_grad():
+                    tensor.as_strided_(place[1], place[2], place[0])
 
 
 def _storage_of(tensor: Tensor) -> Any:

@@ -216,11 +216,12 @@ class QuotaGuard:
         before = self._begin(account, message) if account.has_rates else 0.0
         if not is_run:
             self._require_amounts(account, message)
+        doing = b"" if is_run else self._name(message)
         self._inferred = False
         self._depth += 1
         try:
             if not is_run:
-                self._record(sender, self._name(message))
+                self._record(sender, doing)
             answer = handler(worker, message, sender)
         finally:
             self._depth -= 1
@@ -234,7 +235,7 @@ class QuotaGuard:
         if type(answer) is Elsewhere:
             answer = _make_process(answer)
         if type(answer) is GeneratorType:
-            return self._follow(answer, account, message, sender)
+            return self._follow(answer, account, message, sender, doing)
         self._charge(account, message, answer)
         return answer
 
@@ -284,12 +285,10 @@ class QuotaGuard:
             if size > kept:
                 raise QuotaExceededError.copies(doing, account.user, size, limit)
 
-    def _follow(self, process: Process, account: Account, message: Message, sender: Peer) -> Process:
+    def _follow(self, process: Process, account: Account, message: Message, sender: Peer, doing: bytes) -> Process:
         """Run a process that needs other parties; what it does counts, the waiting does not."""
         answer: Any = None
         resume: Callable[[Any], Any] = process.send
-        # ``meter`` records an operation, when its operands are known.
-        doing = b"" if type(message) is Run else self._name(message)
         while True:
             try:
                 request = self.watch(doing, sender, resume, answer)

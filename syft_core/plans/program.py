@@ -213,6 +213,11 @@ class Program:
         return {}
 
     @cached_property
+    def gradients_cleared_first(self) -> dict[int, frozenset[int]]:
+        """The slots whose gradients a routine removes before anything depends on them, by identity of routine."""
+        return {id(routine): frozenset(_find_gradients_cleared_first(routine)) for routine in self.routines}
+
+    @cached_property
     def gradients_read_first(self) -> dict[int, frozenset[int]]:
         """The slots whose gradients a routine reads before its first backward pass, by identity of routine."""
         return {id(routine): frozenset(_find_gradients_read_first(routine)) for routine in self.routines}
@@ -318,6 +323,14 @@ def _find_gradients_read_first(routine: Routine) -> Iterator[int]:
         for leaf in leaves((step.args, step.kwargs)):
             if type(leaf) is Slot and leaf.attr is not None:
                 yield leaf.number
+
+
+def _find_gradients_cleared_first(routine: Routine) -> Iterator[int]:
+    for step in routine.steps:
+        op = look_up(step) if step.framework else None
+        if op is None or not op.clears_gradient(step.args):
+            return
+        yield from [leaf.number for leaf in leaves(step.args) if type(leaf) is Slot and leaf.attr is None]
 
 
 class Operation(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from time import monotonic
 from types import GeneratorType
 from typing import Any
@@ -36,7 +37,7 @@ from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Tensor
 from syft_core.workers.addresses.requests import Elsewhere, Process
-from syft_core.workers.party.status import MODES, OUT
+from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
 from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
 from syft_core.workers.party.worker import Worker
@@ -76,7 +77,7 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     stored = [_find(worker, arg) for arg in message.args]
     stored += _find_state(worker, entry, sender)
     require_right_to_use(worker, [entry for entry in stored if isinstance(entry, Stored)], sender)
-    values = [remove_restriction(entry.value) if isinstance(entry, Stored) else entry for entry in stored]
+    values = list(map(_value_of, stored))
     schedule = Schedule.of(program, routine, values)
     if schedule is None or schedule.is_new:
         require_arguments(program, [_look(entry) for entry in stored[: len(program.inputs)]])
@@ -112,6 +113,13 @@ def _find(worker: Worker, arg: Any) -> Any:
     if id is None or arg.point_to_attr is not None:
         raise PlanError("cannot run a plan: its arguments must be numbers and tensors of this worker; send them first")
     return worker.object_store.entry(id)
+
+
+def _value_of(entry: object) -> Any:
+    """Return the value of a stored object without its private layers, or a number."""
+    if type(entry) is not Stored:
+        return entry
+    return remove_restriction(entry.value) if entry.status & LAYERED else entry.value
 
 
 def bind_state(worker: Worker, plan: Stored) -> dict[Id, ReferenceType[Stored]]:
@@ -212,11 +220,13 @@ class _Call:
         self.values: list[Any] = [*values, *made]
         self.entries: list[Stored] = [entry for entry in stored if isinstance(entry, Stored)]
         self.returned = program.kept[id(routine)]
-        self.own: frozenset[Any] = NOTHING
+
+    @cached_property
+    def own(self) -> Sources:
         """The sources that the sender has sent; their values disclose nothing to it."""
-        for entry in self.entries:
-            if entry.root is not None and entry.holder == sender.id and entry.giver in (None, sender):
-                self.own |= entry.root
+        sender = self.sender
+        own = [entry for entry in self.entries if entry.holder == sender.id and entry.giver in (None, sender)]
+        return NOTHING.union(*[entry.root for entry in own if entry.root is not None])
 
     def run(self) -> Process:
         """Run all steps, each with the stages that its status requires.
@@ -290,7 +300,7 @@ class _Call:
         execution.lineage = lineage_of(execution.parents)
         if self.schedule is None:
             return execute(execution)
-        return self.schedule.execute(execution, operation)
+        return self.schedule.execute(execution, operation.place)
 
     def _read(self, operation: Operation) -> Sequence[Any]:
         """Return the operands of a step."""

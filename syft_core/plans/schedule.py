@@ -13,7 +13,7 @@ from syft_core.hook.caches import remember
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.signatures import Memo, signature_of
-from syft_core.plans.program import Operation, Program, Routine
+from syft_core.plans.program import Program, Routine
 from syft_core.values import Nested
 from syft_core.workers.party.store import keeps_gradient
 from syft_core.workers.running.execution import Execution
@@ -37,24 +37,28 @@ class Schedule:
         if decisive is None:
             return None
         signature = signature_of(decisive, tuple(values), {})
-        forms: list[Form | None] = []
-        for value, part in zip(values, signature[1:], strict=True):
+        cleared = program.gradients_cleared_first[id(routine)]
+        forms: list[object] = []
+        for number, (value, part) in enumerate(zip(values, signature[1:], strict=True)):
             if type(part) is Form:
                 gradient = value.grad if part.requires_grad and keeps_gradient(value) else None
-                forms.append(None if gradient is None else framework_of(gradient).form_of(gradient))
-                if gradient is not None and forms[-1] is None:
+                is_used = gradient is not None and number not in cleared
+                forms.append(framework_of(gradient).form_of(gradient) if is_used else gradient is not None)
+                if forms[-1] is None:
                     return None
             elif type(value) is not float and value is not None:
                 return None
         return cls(program, routine, (id(routine), signature, tuple(forms)))
 
-    def execute(self, execution: Execution, operation: Operation) -> Nested:
-        """Run a step; its memo is looked up if a stage needs it and no such call was made before."""
-        if self.is_new and execution.op.disclosure(execution.args, execution.kwargs) != "nothing":
+    def execute(self, execution: Execution, place: int) -> Nested:
+        """Run a step; note its memo if no such call was made before."""
+        if not self.is_new:
+            execution.found_memo = self._memos[place]
+            return execute(execution)
+        if execution.op.disclosure(execution.args, execution.kwargs) != "nothing":
             self._key = None
-        execution.found_memo = self._memos[operation.place]
         result = execute(execution)
-        self._memos[operation.place] = execution.found_memo
+        self._memos[place] = execution.found_memo
         return result
 
     def finish(self) -> None:

@@ -1,9 +1,9 @@
 """WireLocation: the location of a worker that is reached by frames; the base of all transports.
 
 A command whose results the client can infer is *told*: it is added to a batch, and the client does not wait for the
-reply. A batch is sent immediately if none is in flight, otherwise when it is full. A call that waits for a reply first
-sends all buffered commands, also to other workers, so that they compute meanwhile. Replies arrive in the order of the
-batches.
+reply. A batch is sent immediately if none is in flight, soon if only one is, otherwise when it is full. A call that
+waits for a reply first sends all buffered commands, also to other workers, so that they compute meanwhile. Replies
+arrive in the order of the batches.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ MAX_BUFFERED = 64
 """How many commands are buffered before they are sent as one batch."""
 PATIENCE = 0.001
 """Seconds between two looks for replies; looking costs more than buffering a command."""
+LEAD = 0.0005
+"""Seconds after which a second batch is sent while one is in flight, so that the worker need not wait for it."""
 WINDOW = 64
 """How many batches may be in flight; one more waits for a reply."""
 
@@ -91,7 +93,7 @@ class WireLocation(TensorPlace, Location):
         self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
         self._in_flight: deque[tuple[int, list[Issued], PendingAnswer | None]] = deque()
-        self._looked = 0.0
+        self._looked = self._posted = 0.0
         self._errors: list[Exception] = []
         """The first failure of a told command, for the next call that waits."""
         self._value: Outcome = None
@@ -212,17 +214,15 @@ class WireLocation(TensorPlace, Location):
         with self._lock:
             self._put(message)
             # An urgent message is sent at once, whether others are in flight or not.
-            if self._in_flight and not message.facts.is_urgent and (now := monotonic()) > self._looked + PATIENCE:
+            now = monotonic()
+            if self._in_flight and not message.facts.is_urgent and now > self._looked + PATIENCE:
                 self._looked = now
                 while self._in_flight and self._receive(wait=False):
                     pass
+            is_awaited = not self._in_flight or (len(self._in_flight) == 1 and now > self._posted + LEAD)
             # An object that is being sent may change as soon as this returns.
-            if (
-                not self._in_flight
-                or message.facts.gives
-                or message.facts.is_urgent
-                or len(self._buffer) >= MAX_BUFFERED
-            ):
+            if is_awaited or message.facts.gives or message.facts.is_urgent or len(self._buffer) >= MAX_BUFFERED:
+                self._posted = now
                 self._post(asks=False)
             self._limit_flight()
 
