@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from syft_core.desk.errors import ApprovalError
 from syft_core.exceptions import StorageError
+from syft_core.journal import MAX_TEXT
 from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
-from syft_core.workers.seeing.journal import MAX_TEXT
 from syft_core.workers.seeing.ledger import Entry, Grant, is_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 
 from syft_core.exceptions import LedgerError
+from syft_core.journal import BEFORE, JournalLine, find_earlier, iter_lines
 from syft_core.pictures import one_line, text_table
-from syft_core.workers.seeing.journal import BEFORE, JournalLine, find_earlier, iter_lines
 from syft_core.workers.seeing.ledger import Entry, Ledger
 
 

@@ -15,7 +15,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.network.server import ClientSession, Server
 from syft_core.operating.markup import Html, element, join, shorten, table
 from syft_core.peer import Id
-from syft_core.pictures import form_of, one_line
+from syft_core.pictures import form_of, one_line, to_size
 from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
@@ -481,16 +481,3 @@ def _shorten(id: object) -> Html:
 
 def _to_moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-
-
-def to_size(count: float) -> str:
-    """Return a number of bytes as text.
-
-    >>> to_size(999), to_size(2_340_000)
-    ('999 B', '2.3 MB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -23,6 +23,24 @@ def one_line(text: str) -> str:
     return re.sub("(?<= ) ", r"\\x20", text)
 
 
+def truncate(text: str, limit: int) -> str:
+    """Return a text of at most ``limit`` characters; a longer one ends with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def to_size(count: float) -> str:
+    """Return a number of bytes as text.
+
+    >>> to_size(999), to_size(2_340_000)
+    ('999 B', '2.3 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table as aligned text.
 

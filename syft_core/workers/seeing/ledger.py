@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from syft_core.departures import RULES
 from syft_core.exceptions import LedgerError
 from syft_core.files import has_room
+from syft_core.journal import Journal, find_earlier, iter_lines, read_last
 from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, html_table, one_line, text_table
 from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Table
-from syft_core.workers.seeing.journal import Journal, find_earlier, iter_lines, read_last
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
