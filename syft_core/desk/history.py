@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from syft_core.workers.seeing.ledger import Entry
 
 MAX_CLOSED = 1000
-"""How many requests are remembered that were denied or released; the file has all of them."""
+"""How many requests are remembered that were denied, fetched or lapsed; the file has all of them."""
 
 
 @dataclass

@@ -83,20 +83,12 @@ class PageRequest:
     @property
     def query(self) -> dict[str, str]:
         """The fields in the address; the first of each name."""
-        try:
-            fields = parse_qs(self.path.partition("?")[2], max_num_fields=10)
-        except ValueError:
-            return {}
-        return {name: values[0] for name, values in fields.items()}
+        return _parse_fields(self.path.partition("?")[2])
 
     @property
     def form(self) -> dict[str, str]:
         """The fields of a form; the first of each name."""
-        try:
-            fields = parse_qs(self.body.decode(), keep_blank_values=True, max_num_fields=10)
-        except ValueError:
-            return {}
-        return {name: values[0] for name, values in fields.items()}
+        return _parse_fields(self.body)
 
 
 @dataclass(frozen=True)
@@ -304,7 +296,7 @@ class Page:
         if matched := re.fullmatch(r"/requests/([0-9a-f]{16})(?:/(approve|deny|withdraw|show|rule))?", path):
             return self._respond_about(request, matched[1], matched[2], cookie, headers, owner)
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
-            revoke = partial(releases_of(worker).revoke, rule[1], owner.user)
+            revoke = partial(releases_of(worker).approvals.revoke, rule[1], owner.user)
             return self._change(revoke, "revoked a standing approval", owner)
         raise _refuse(404, "there is no such page")
 
@@ -340,7 +332,7 @@ class Page:
             raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
         decision: Decision = "approve" if verb == "approve" else "deny" if verb == "deny" else "withdraw"
         done = {"approve": "approved", "deny": "denied", "withdraw": "withdrawn"}[decision]
-        change = partial(releases_of(worker).decide, decision, found, why, owner.user, digest)
+        change = partial(releases_of(worker).requests.decide, decision, found, why, owner.user, digest)
         return self._change(change, f"request {done}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
@@ -357,8 +349,8 @@ class Page:
             releases = releases_of(worker)
             if releases.requests.find(found, form.get("digest", "")).state != "open":
                 raise ReleaseError.decided(found.id, str(worker.id), found.state)
-            releases.allow(form.get("name", ""), conditions, owner.user)
-            releases.decide("approve", found, "", owner.user, form.get("digest", ""))
+            releases.approvals.add(form.get("name", ""), conditions, owner.user)
+            releases.requests.decide("approve", found, "", owner.user, form.get("digest", ""))
 
         return self._change(change, "added a standing approval", owner, id=found.id)
 
@@ -471,6 +463,15 @@ class Page:
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 """The header ``Host``: a name or an address, and a port."""
+
+
+def _parse_fields(text: str | bytes) -> dict[str, str]:
+    try:
+        decoded = text if isinstance(text, str) else text.decode()
+        fields = parse_qs(decoded, keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _digest(cookie: str) -> bytes:

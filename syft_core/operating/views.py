@@ -15,7 +15,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.network.server import ClientSession, Server
 from syft_core.operating.markup import Html, element, join, shorten, table
 from syft_core.peer import Id
-from syft_core.pictures import form_of, one_line, to_size
+from syft_core.pictures import form_of, one_line, to_moment, to_size
 from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
@@ -129,7 +129,7 @@ def overview(
         element("h1", f"{worker.id} ", element("small", "syft-core worker")),
         element(
             "p",
-            " · ".join([f"signed in as {user}", *_threads(), f"as of {_to_moment(time.time())} {time.strftime('%Z')}"]),
+            " · ".join([f"signed in as {user}", *_threads(), f"as of {to_moment(time.time())} {time.strftime('%Z')}"]),
         ),
         element("a", "Reload", href="/", class_="button"),
         _form("/logout", csrf, element("button", "Sign out", class_="quiet")),
@@ -149,14 +149,7 @@ def overview(
 
 def login(worker: Id, csrf: str, error: str = "") -> Html:
     """Return the page on which an owner signs in."""
-    field = element(
-        "input",
-        type="password",
-        name="token",
-        id="token",
-        autocomplete="off",
-        autofocus="",
-    )
+    field = element("input", type="password", name="token", id="token", autocomplete="off", autofocus="")
     form = _form("/login", csrf, element("label", "Token", for_="token"), field, element("button", "Sign in"))
     text = element("p", "Sign in with the token of an owner of this worker.", class_="nothing")
     return _single(f"Worker {worker}", *([element("p", error, class_="error")] if error else []), text, form)
@@ -167,7 +160,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     _, state, who, forms, sources, reason, answer = request.cells()
     facts = [
         ("asked by", f"{who}, with the token of an owner" if request.is_of_owner else who),
-        ("asked", _to_moment(request.asked_at)),
+        ("asked", to_moment(request.asked_at)),
         ("object", one_line(request.names)),
         ("form", forms),
         ("computed from", sources),
@@ -177,9 +170,9 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     facts += [("program", f"{request.line} (as the user says)")] if request.line else []
     facts += [("a share", f"held by {', '.join(request.parties)} (as the user says)")] if request.parties else []
     if request.decided_by and request.decided_at is not None:
-        facts.append(("decided", f"{_to_moment(request.decided_at)} by {one_line(request.decided_by)}"))
+        facts.append(("decided", f"{to_moment(request.decided_at)} by {one_line(request.decided_by)}"))
     facts += [("answer", answer)] if answer else []
-    facts += [("fetched", _to_moment(request.released_at))] if request.released_at is not None else []
+    facts += [("fetched", to_moment(request.released_at))] if request.released_at is not None else []
     parts = [_facts(facts)]
     if values is not None:
         parts += [element("h2", "What would leave"), *[_summary(summary) for summary in values]]
@@ -277,8 +270,8 @@ def _requests(requests: Sequence[ReleaseRequest]) -> Html:
         text = "Review" if state == "open" else "Show"
         marks = {"class_": "button"} if state == "open" else {}
         link = element("a", text, href=f"/requests/{id}", aria_label=f"{text} request {id}", **marks)
-        decided = "" if request.decided_at is None else f"{_to_moment(request.decided_at)} by {request.decided_by}"
-        rows.append((link, id, _badge(state), *rest, _to_moment(request.asked_at), one_line(decided), answer))
+        decided = "" if request.decided_at is None else f"{to_moment(request.decided_at)} by {request.decided_by}"
+        rows.append((link, id, _badge(state), *rest, to_moment(request.asked_at), one_line(decided), answer))
     return table(header, rows, "nobody has asked for anything", len(requests) - MAX_ROWS)
 
 
@@ -341,7 +334,7 @@ def _sessions(clients: Sequence[ClientSession], held: Counter[Any]) -> Html:
         (
             one_line(str(client.peer)),
             one_line(str(client.peer.id)),
-            _to_moment(client.since),
+            to_moment(client.since),
             _state_of(client),
             str(client.in_flight),
             f"{held[client.peer.id]:,}",
@@ -477,7 +470,3 @@ def _curve(speeds: Sequence[float]) -> Html:
 def _shorten(id: object) -> Html:
     text = one_line(str(id))
     return element("span", text if len(text) <= 12 else f"{text[:10]}…", class_="id")
-
-
-def _to_moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))

@@ -5,7 +5,7 @@ These are pure functions: they send no messages and do not depend on the rest of
 
 from syft_core.pictures.boxes import chain_html, describe_form, form_of, worker_html
 from syft_core.pictures.events import EventList, TraceEvent
-from syft_core.pictures.tables import html_table, one_line, text_table, to_size
+from syft_core.pictures.tables import html_table, one_line, text_table, to_moment, to_size
 
 __all__ = [
     "EventList",
@@ -16,6 +16,7 @@ __all__ = [
     "html_table",
     "one_line",
     "text_table",
+    "to_moment",
     "to_size",
     "worker_html",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from html import escape
 
@@ -26,6 +27,11 @@ def one_line(text: str) -> str:
 def truncate(text: str, limit: int) -> str:
     """Return a text of at most ``limit`` characters; a longer one ends with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def to_moment(seconds: float) -> str:
+    """Return a time in seconds since 1970 as date and time of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def to_size(count: float) -> str:

@@ -21,7 +21,7 @@ from syft_core.exceptions import LedgerError
 from syft_core.files import has_room
 from syft_core.journal import Journal, find_earlier, iter_lines, read_last
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.pictures import form_of, html_table, one_line, text_table, to_moment
 from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Table
 
@@ -123,9 +123,9 @@ class Entry(NamedTuple):
 
     def cells(self) -> tuple[str, ...]:
         """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
         sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
-        return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _join(sources), *self._end()
+        texts = self.user, str(self.id), self.form
+        return to_moment(self.when), *map(one_line, texts), _join(sources), *self._end()
 
     def describe_sources(self) -> str:
         """Return the escaped tags of the sources, and how many others there are."""
