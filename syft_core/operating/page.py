@@ -34,7 +34,7 @@ from syft_core.desk.handlers import describe_request, look_at
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import Decision, ReleaseRequest
 from syft_core.exceptions import AuthenticationError, SyftError
-from syft_core.network.address import is_loopback, is_unspecified
+from syft_core.network.address import is_loopback, is_unspecified, listen
 from syft_core.network.connection import interrupt
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
@@ -196,8 +196,7 @@ class Page:
     def start(self) -> None:
         """Listen, and answer in the background."""
         if self._listener is None:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            self._listener = socket.create_server((self.host, self.port), family=family, backlog=64)
+            self._listener = listen(self.host, self.port)
         self.port = self._listener.getsockname()[1]
         self._http = _HttpServer(self, self._listener)
         for target in (partial(self._http.serve_forever, 0.1), self._keep_house):

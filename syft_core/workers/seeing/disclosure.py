@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
-from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.caches import remember
 from syft_core.hook.chain import is_chain, plain_end
 from syft_core.hook.dispatch import dispatch, framework_of, frameworks_of_types
@@ -95,7 +94,8 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
     None for a backward pass and for queries about the form of one tensor, whose answers do not depend on values.
     """
     op = execution.op
-    if op.differentiates or (op.states_fact and _count_tensors(execution) == 1):
+    tensors = [leaf for leaf in leaves((execution.args, execution.kwargs)) if plain_end(leaf) is not None]
+    if op.differentiates or (op.states_fact and len(tensors) == 1):
         return None
     key = execution.modes or execution.framework.modes(), execution.signature
     try:
@@ -106,10 +106,6 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
 
 
 _inferred: dict[object, list[Form | None]] = {}
-
-
-def _count_tensors(execution: Execution) -> int:
-    return sum(plain_end(leaf) is not None for leaf in leaves((execution.args, execution.kwargs)))
 
 
 def _forms(result: Nested) -> list[Form | None]:
@@ -134,7 +130,12 @@ def run_dry(execution: Execution) -> DryRun:
     ends = [end for leaf in leaves(call) if (end := plain_end(leaf)) is not None]
     device = _form(execution, ends[0]).device if ends else None
     on_device = framework.infers_on_device(execution.modes)
-    shadow = partial(_zeros, framework) if on_device else partial(_shadow, framework, device)
+
+    def shadow(argument: Nested) -> Tensor:
+        if not on_device:
+            return framework.shadow(argument, device)
+        return framework.zeros([argument], [])[0] if type(argument) is Form else argument
+
     try:
         return _run_in_place_of(execution, shadow)
     except Exception as error:
@@ -216,14 +217,6 @@ def _replace(execution: Execution, replace: Callable[[Nested], Tensor], leaf: Te
         return replace(leaf)
     replaced = replace(_form(execution, end))
     return rebuild(leaf, lambda _end: replaced) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else replaced
-
-
-def _shadow(framework: FrameworkAttributes, device: object, argument: object) -> Tensor:
-    return framework.shadow(argument, device)
-
-
-def _zeros(framework: FrameworkAttributes, argument: object) -> Tensor:
-    return framework.zeros([argument], [])[0] if type(argument) is Form else argument
 
 
 def _form(execution: Execution, end: Tensor) -> Form:
