@@ -33,7 +33,7 @@ from syft_core.exceptions import LedgerError, StorageError
 from syft_core.peer import Peer
 from syft_core.pictures import html_table, one_line, text_table
 from syft_core.values import Table
-from syft_core.workers.seeing.ledger import Entry, describe_form, describe_lineage, describe_sources, join_sources
+from syft_core.workers.seeing.ledger import Entry, describe_form, describe_lineage, join_sources, order_sources, tags_of
 
 if TYPE_CHECKING:
     from syft_core.desk.approvals import StandingApproval
@@ -263,7 +263,7 @@ class ReleaseRequests:
         ``claims`` are what the peer says about the objects: ``labels``, ``parties`` and ``line``.
         """
         forms = ", ".join([describe_form(requested.copy) for requested in objects])
-        sources = describe_sources([requested.copy for requested in objects], peer)
+        sources = _describe_sources([requested.copy for requested in objects], peer)
         names = ", ".join([requested.name for requested in objects])
         id = secrets.token_hex(ID_BYTES)
         request = ReleaseRequest(id, peer, reason, objects, forms, sources, names, **claims)
@@ -429,6 +429,23 @@ def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: st
     lineage = describe_lineage(join_sources(entries), str(request.peer.id), answer or request.reason)
     noted = Entry(time.time(), str(request.peer), request.names, request.forms, *lineage, request.peer.id, event)
     worker.ledger.record(noted._replace(request=request.id, approver=by, digest=request.digest))
+
+
+def _describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
+    """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
+    sources = order_sources(join_sources(entries))
+    tagged = dict.fromkeys(tags for source in sources if (tags := tags_of(source)))
+    untagged = [source for source in sources if not tags_of(source)]
+    own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
+    counts = ((len(own), f"of {peer}"), (len(untagged) - len(own), "of others"))
+    parts = [*tagged, *[f"{n} unnamed {'object' if n == 1 else 'objects'} {whose}" for n, whose in counts if n]]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def is_of(giver: Peer | None, peer: Peer) -> bool:
+    """Return whether a source is of the user of a peer."""
+    original = None if giver is None else giver.original
+    return original is not None and (original.user == peer.user if peer.user is not None else original.id == peer.id)
 
 
 def _from_record(recorded: RecordedRequest) -> ReleaseRequest:

@@ -836,9 +836,8 @@ def make_server_context(
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     used = f"the certificate {cert} with the key {key or cert}"
     try:
-        context.load_cert_chain(
-            str(cert), None if key is None else str(key), lambda: " "
-        )  # Without one, OpenSSL asks for it.
+        # Without a password, OpenSSL would ask for one.
+        context.load_cert_chain(str(cert), None if key is None else str(key), lambda: " ")
         used = f"the certificates of clients' authorities in {client_ca}"
         if client_ca is not None:
             context.load_verify_locations(str(client_ca))

@@ -603,9 +603,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a malformed request, without quoting it."""
-        self.request_version = (
-            self.protocol_version
-        )  # A malformed request may have none, and gets headers all the same.
+        # A malformed request may have none, and gets headers all the same.
+        self.request_version = self.protocol_version
         self._send(Response(f"{HTTPStatus(code).phrase}\n", code, "text/plain; charset=utf-8"))
 
     def version_string(self) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from syft_core.desk.releases import releases_of
@@ -27,64 +28,7 @@ MAX_NAMES = 8
 """How many columns of a table are named."""
 LOCK_SECONDS = 1
 """How long to wait for the lock of a worker that computes."""
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2433; --soft: #5d677c; --line: #dfe3ea; --back: #f5f6f9; --card: #fff;
-  --accent: #3b5bdb; --accent-ink: #fff; --warn: #8f4a00; --warn-back: #fff4e0; --good: #217a3c; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9f0; --soft: #98a2b5; --line: #2d3444; --back: #12151c;
-  --card: #1a1f29; --accent: #91a7ff; --accent-ink: #10131a; --warn: #ffc069; --warn-back: #33270f; --good: #6fcf8a;
-  --bad: #ff8a80; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
-header, main { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
-header { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 16px; padding-top: 22px; }
-h1 { font-size: 22px; margin: 0; } h1 small { font-weight: 400; color: var(--soft); font-size: 15px; }
-h2 { font-size: 16px; margin: 0 0 8px; } h2 small { font-weight: 400; color: var(--soft); font-size: 13px; }
-header form { margin-left: auto; } header p { margin: 0; color: var(--soft); }
-a { color: var(--accent); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 18px 0; }
-.cards div, section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
-.cards div { padding: 12px 14px; } section { padding: 16px 18px; margin: 0 0 16px; overflow-x: auto; }
-.cards b { display: block; font-size: 24px; font-weight: 600; font-variant-numeric: tabular-nums; line-height: 1.25; }
-.cards span { color: var(--soft); font-size: 13px; }
-.cards svg { display: block; width: 100%; height: 26px; margin-top: 4px; stroke: var(--accent); fill: none; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th { text-align: left; font-weight: 500; color: var(--soft); font-size: 12.5px; white-space: nowrap; }
-th, td { padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
-tbody tr:last-child td { border-bottom: 0; }
-td { min-width: 88px; max-width: 340px; } td[data-label=reason] { min-width: 200px; }
-.nothing, dt { color: var(--soft); } .nothing { margin: 4px 0; }
-.badge { display: inline-block; border-radius: 20px; padding: 0 9px; font-size: 12.5px; border: 1px solid; white-space:
-  nowrap; color: var(--soft); }
-.open, .private { color: var(--warn); background: var(--warn-back); }
-.approved, .released, .standing { color: var(--good); }
-.denied, .error { color: var(--bad); }
-.id { white-space: nowrap; } .tag { font-family: ui-monospace, monospace; font-size: 13px; color: var(--accent); }
-button, input, .button { font: inherit; border-radius: 7px; padding: 6px 14px; border: 1px solid var(--line); }
-button, .button { cursor: pointer; background: var(--accent); color: var(--accent-ink); border-color: var(--accent);
-  text-decoration: none; white-space: nowrap; }
-.button { padding: 2px 12px; }
-button.quiet { background: none; color: var(--accent); } button.no { background: none; color: var(--bad); border-color:
-  currentColor; }
-input { background: var(--back); color: var(--ink); width: 100%; }
-select { font: inherit; padding: 6px; border-radius: 7px; background: var(--back); color: var(--ink); }
-.filter { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin-bottom: 10px; } .filter input { width:
-  160px; } .hidden { position: absolute; clip-path: inset(50%); }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; } label { color: var(--soft); font-size: 13px; }
-.single h2 { font-size: 15px; margin: 18px 0 4px; } .histogram { width: 100%; height: 60px; fill: var(--accent); }
-.single { max-width: 620px; margin: 8vh auto; } .single form { display: flex; flex-wrap: wrap; gap: 10px; align-items:
-  center; margin-top: 14px; }
-td form { margin: 0; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 12px 0; }
-dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 640px) {
-  header, main { padding-left: 12px; padding-right: 12px; } .cards { grid-template-columns: 1fr 1fr; }
-  thead { display: none; } tr { display: block; padding: 8px 0; border-bottom: 1px solid var(--line); }
-  tbody tr:last-child { border-bottom: 0; }
-  td { display: flex; gap: 10px; border: 0; padding: 2px 0; max-width: none; }
-  td:empty { display: none; }
-  td::before { content: attr(data-label); color: var(--soft); flex: 0 0 92px; font-size: 12.5px; }
-}
-"""
+STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
@@ -113,10 +57,10 @@ def overview(
     entries, requests = worker.object_store.entries(), list(releases_of(worker).requests)
     held = Counter(holder for entry in entries for holder in entry.holders)
     waiting = sum(request.state == "open" for request in requests)
-    stats = worker.stats
+    stats, recent = worker.stats, speeds[-5:]
     cards = element(
         "div",
-        _card(f"{_latest(speeds):,.0f}", "operations per second", _curve(speeds)),
+        _card(f"{sum(recent) / max(len(recent), 1):,.0f}", "operations per second", _curve(speeds)),
         _card(f"{stats.operations:,}", f"operations in {stats.messages:,} messages"),
         _card(to_size(stats.bytes_in + stats.bytes_out), "received and sent"),
         _card(str(sum(client.connection is not None for client in clients)), "clients connected"),
@@ -374,7 +318,6 @@ _QUOTAS = ("objects", "memory", "pointers", "CPU seconds", "messages")
 
 
 def _usage(account: Any) -> tuple[str, ...]:
-    """Return what a user has, and what the user may have."""
     limits = account.allowance
     return (
         _to_share(f"{account.objects:,}", limits.objects),
@@ -452,11 +395,6 @@ def _card(value: str, name: str, *more: Html) -> Html:
 
 def _badge(text: str, kind: str = "") -> Html:
     return element("span", text, class_=f"badge {kind or text}")
-
-
-def _latest(speeds: Sequence[float]) -> float:
-    recent = speeds[-5:]
-    return sum(recent) / len(recent) if recent else 0.0
 
 
 def _curve(speeds: Sequence[float]) -> Html:

@@ -175,7 +175,6 @@ def _place_lifelines(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str
 
 
 def _text_width(arrow: Arrow) -> float:
-    """Return the width of the text of an arrow."""
     return max(len(_format_label(arrow)), len(truncate(arrow.detail, MAX_DETAIL)) * 0.85) * CHARACTER
 
 

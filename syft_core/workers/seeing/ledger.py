@@ -238,36 +238,21 @@ def join_sources(entries: Iterable[Stored]) -> Sources:
 
 def describe_lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
-    sources = _in_order(found) if len(found) > 1 else list(found)
+    sources = order_sources(found) if len(found) > 1 else list(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
-    names = tuple(map(_tags_of, sources))
+    names = tuple(map(tags_of, sources))
     return ids, to, reason, names if any(names) else ()
 
 
-def describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
-    """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
-    sources = _in_order(join_sources(entries))
-    tagged = dict.fromkeys(tags for source in sources if (tags := _tags_of(source)))
-    untagged = [source for source in sources if not _tags_of(source)]
-    own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
-    counts = ((len(own), f"of {peer}"), (len(untagged) - len(own), "of others"))
-    parts = [*tagged, *[f"{n} unnamed {'object' if n == 1 else 'objects'} {whose}" for n, whose in counts if n]]
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-
-
-def is_of(giver: Peer | None, peer: Peer) -> bool:
-    """Return whether a source is of the user of a peer."""
-    original = None if giver is None else giver.original
-    return original is not None and (original.user == peer.user if peer.user is not None else original.id == peer.id)
-
-
 @lru_cache(maxsize=64)
-def _in_order(sources: Sources) -> list[Any]:
+def order_sources(sources: Sources) -> list[Any]:
+    """Return sources in the order in which they were made; first those that are not stored here."""
     numbered = [source for source in sources if hasattr(source, "serial")]
     return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
 
 
-def _tags_of(source: object) -> str:
+def tags_of(source: object) -> str:
+    """Return the tags of a source in one text, which is empty if it has none."""
     tags = getattr(source, "tags", None)
     return _join_tags(tags) if tags else ""
 
@@ -319,9 +304,9 @@ class Ledger:
     ) -> None:
         self.owner = owner
         self._sync = sync
-        self._lines: deque[Entry] = deque()
-        self._forgotten = 0
-        """How many departures are not in memory any more."""
+        self._lines: deque[Entry] = deque(maxlen=MAX_REMEMBERED)
+        self.departures = 0
+        """How many objects have left since the start."""
         self._lock = threading.Lock()
         self.held: dict[int, list[Entry]] = {}
         """What leaves with the answers to messages, by the identity of the message."""
@@ -347,7 +332,7 @@ class Ledger:
         if departed:
             with self._lock:
                 self._lines.extend(departed)
-                self._forget()
+                self.departures += len(departed)
 
     def hold(self, message: Message, departed: list[Entry]) -> None:
         """Keep what is to be recorded when the answer to a message leaves: it may still fail."""
@@ -368,7 +353,9 @@ class Ledger:
     def withdraw(self, entries: Sequence[Entry], why: str) -> None:
         """Record that sending objects failed, which are recorded as departed: they may not have arrived."""
         with self._lock:
-            self._lines = deque([kept for kept in self._lines if all(kept is not entry for entry in entries)])
+            kept = [line for line in self._lines if all(line is not entry for entry in entries)]
+            self.departures -= len(self._lines) - len(kept)
+            self._lines = deque(kept, MAX_REMEMBERED)
         with suppress(LedgerError):  # The journal has logged it, and the earlier entries say too much, not too little.
             failed = [entry._replace(reason=f"{entry.reason}: {why}", event="undelivered") for entry in entries]
             self.record(*[entry._replace(when=time.time()) for entry in failed])
@@ -388,17 +375,6 @@ class Ledger:
             if now - refused.since >= seconds and self._refused.pop(who, None) is not None:
                 with suppress(LedgerError):  # The journal has logged it.
                     self.record(*refused.describe())
-
-    def _forget(self) -> None:
-        """Forget the oldest departures if there are too many."""
-        while len(self._lines) > MAX_REMEMBERED:
-            self._lines.popleft()
-            self._forgotten += 1
-
-    @property
-    def departures(self) -> int:
-        """How many objects have left since the start."""
-        return self._forgotten + len(self._lines)
 
     def close(self) -> None:
         """Close the file: nothing can leave after that."""
@@ -440,7 +416,7 @@ class Ledger:
         if not kinds:
             return f"<div>{escape(self._nothing())}</div>"
         page = html_table(f"what left {self.owner}", self.SUMMARY, kinds)
-        page += f"<p>{escape(self._earlier().strip())}</p>" if self._forgotten else ""
+        page += f"<p>{escape(self._earlier().strip())}</p>" if self._earlier() else ""
         lines = html_table("", self.HEADER, self._cells())
         return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
 
@@ -448,7 +424,8 @@ class Ledger:
         return [line.cells() for line in self._lines]
 
     def _earlier(self) -> str:
-        return f"\nand {self._forgotten:,} earlier departures, which are not in memory" if self._forgotten else ""
+        forgotten = self.departures - len(self._lines)
+        return f"\nand {forgotten:,} earlier departures, which are not in memory" if forgotten else ""
 
     def _nothing(self) -> str:
         return f"nothing has left {self.owner!r}"
