@@ -61,11 +61,6 @@ class Journal:
             raise
 
     @property
-    def size(self) -> int:
-        """How many bytes the file has."""
-        return self._size
-
-    @property
     def total_size(self) -> int:
         """How many bytes the file and those that it continues have."""
         return self._size + sum(file.stat().st_size for file in _list_rotated(self.path))
@@ -132,13 +127,6 @@ class Journal:
             self._begin(aside.name, self._hash)
         return aside
 
-    def _rotate_if_large(self) -> None:
-        if self._limit is not None and self._size > self._limit:
-            try:
-                _log.info("the ledger of worker %r continues after %s", self._owner, self.rotate().name)
-            except OSError as error:
-                _log.error("worker %r cannot begin a new ledger file: %s", self._owner, error)
-
     def append(self, *entries: Table, sync: bool) -> None:
         """Write lines, and wait until they are on disk if ``sync``; if that fails, raise and leave no part of them."""
         with self._lock:
@@ -159,7 +147,11 @@ class Journal:
                 _log.error("worker %r cannot write to its ledger %s: %s", self._owner, self.path, error)
                 raise LedgerError.unwritable(self._owner, error.strerror or type(error).__name__) from None
             self._first, self._hash, self._size = [], hash, self._size + len(written)
-        self._rotate_if_large()
+        if self._limit is not None and self._size > self._limit:
+            try:
+                _log.info("the ledger of worker %r continues after %s", self._owner, self.rotate().name)
+            except OSError as error:
+                _log.error("worker %r cannot begin a new ledger file: %s", self._owner, error)
 
     def _write(self, lines: bytes) -> None:
         rest = memoryview(lines)

@@ -34,7 +34,7 @@ from syft_core.desk.requests import ReleaseRequest
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError, WorkerError, WorkerNotFoundError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.address import is_loopback, listen
-from syft_core.network.client import NotHttpError, prepare, read_head
+from syft_core.network.client import MAX_HANDSHAKE, NotHttpError, prepare, read_head
 from syft_core.network.connection import Connection, Envelope, Purpose, abort, interrupt
 from syft_core.network.identity import Identity
 from syft_core.network.session import (
@@ -60,8 +60,6 @@ from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import FairLock, is_wanted
 
 _log = logging.getLogger(__name__)
-MAX_HANDSHAKE = 1 << 14
-"""How many bytes a request to open a connection may have."""
 HEALTH = "/health"
 """The address that answers everyone who asks whether the worker is served."""
 HANDSHAKE_SECONDS = 10
@@ -542,7 +540,7 @@ class Server:
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
         try:
-            head, unread = read_head(sock, MAX_HANDSHAKE, b"GET ")
+            head, unread = read_head(sock, b"GET ")
         except NotHttpError:
             sock.sendall(_BAD_REQUEST)  # A client that expects TLS notices at once.
             raise
