@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from syft_core.desk.errors import ApprovalError
 from syft_core.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
 from syft_core.exceptions import StorageError, suggest
-from syft_core.journal import MAX_TEXT
+from syft_core.ledgers.entry import Entry, Event
+from syft_core.ledgers.journal import MAX_TEXT
 from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
-from syft_core.workers.seeing.ledger import Entry, Grant
+from syft_core.workers.seeing.ledger import Grant
 
 if TYPE_CHECKING:
     from syft_core.desk.history import ReleaseHistory
     from syft_core.messages import Message
     from syft_core.peer import Peer
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.ledger import Event
 
 DAY = 86_400.0
 MAX_APPROVALS = 1000

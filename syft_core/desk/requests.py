@@ -30,17 +30,18 @@ from syft_core.desk.handle import RequestHandle
 from syft_core.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_core.desk.messages import FollowRequests
 from syft_core.exceptions import LedgerError, StorageError
+from syft_core.ledgers.entry import Entry
 from syft_core.peer import Peer
 from syft_core.pictures import html_table, one_line, text_table
 from syft_core.values import Table
-from syft_core.workers.seeing.ledger import Entry, describe_form, describe_lineage, join_sources, order_sources, tags_of
+from syft_core.workers.seeing.ledger import describe_form, describe_lineage, join_sources, order_sources, tags_of
 
 if TYPE_CHECKING:
     from syft_core.desk.approvals import StandingApproval
+    from syft_core.ledgers.entry import Event
     from syft_core.messages import Message
     from syft_core.workers.party.store import Maker, Sources, Stored
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.ledger import Event
 
 MAX_OPEN = 64
 """How many open requests a user may have on one worker: each of them holds copies."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import STATES
-from syft_core.journal import Journal
+from syft_core.ledgers.journal import Journal
 from syft_core.network.server import Latencies, Server
 from syft_core.operating.certificates import read_validity
 from syft_core.operating.tokens import TokenFile

@@ -19,7 +19,7 @@ import torch
 
 from syft_core import cli
 from syft_core.exceptions import GetNotPermittedError, LedgerError, WriteNotPermittedError
-from syft_core.journal import MAX_TEXT, Journal
+from syft_core.ledgers.journal import MAX_TEXT, Journal
 from syft_core.messages import Batch, Call, Fetch, FetchAll, Forward, Search, SendOn
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.serde import Context, frames, from_frames

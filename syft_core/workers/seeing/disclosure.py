@@ -50,11 +50,8 @@ def require_undisclosed(execution: Execution) -> None:
             raise ValueRefusedError.undecided(op.name, str(execution.worker.id), op.instead)
     for target in execution.written:
         if not any(target is operand for operand in execution.operands):
-            raise OperationNotAllowedError.refused_by(
-                "worker",
-                op.name,
-                "a target of private values must be stored there; send it first",
-            )
+            why = "a target of private values must be stored there; send it first"
+            raise OperationNotAllowedError.refused_by("worker", op.name, why)
 
 
 def require_forms(execution: Execution, result: Nested, expected: list[Form | None]) -> Nested:
@@ -159,12 +156,11 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
         return None  # It would draw numbers that the sender expects.
     errors: list[Exception] = []
     for kind in range(EXAMPLES):
-        examples = _Examples(execution, kind)
         try:
-            return _run_in_place_of(execution, examples)
+            return _run_in_place_of(execution, partial(_make_example, execution, kind))
+        except _NoExampleError:  # noqa: PERF203  # each kind may fail in another way
+            break
         except Exception as error:  # noqa: BLE001  # a framework may raise any error
-            if examples.are_missing:
-                break
             errors.append(error)
     if len(errors) < 2:
         return None
@@ -177,27 +173,21 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
 
 
 _DIGITS = re.compile(r"\d+")
-
-
 EXAMPLES = 4
 """How many kinds of examples there are: zeros, ones, identity matrices, different numbers."""
 
 
-class _Examples:
-    """Replaces forms by examples of one kind."""
+class _NoExampleError(Exception):
+    """A framework has no example of a form."""
 
-    def __init__(self, execution: Execution, kind: int) -> None:
-        self._framework, self._kind = execution.framework, kind
-        self.are_missing = False
 
-    def __call__(self, argument: object) -> Tensor:
-        if type(argument) is not Form:
-            return argument
-        example = self._framework.example(argument, self._kind)
-        if example is None:
-            self.are_missing = True
-            raise ValueRefusedError("there is no such example")
-        return example
+def _make_example(execution: Execution, kind: int, argument: object) -> Tensor:
+    if type(argument) is not Form:
+        return argument
+    example = execution.framework.example(argument, kind)
+    if example is None:
+        raise _NoExampleError
+    return example
 
 
 def _run_in_place_of(execution: Execution, replace: Callable[[Nested], Tensor]) -> DryRun:
