@@ -52,7 +52,7 @@ RequestState: TypeAlias = Literal["open", "approved", "denied", "released", "lap
 STATES: tuple[RequestState, ...] = get_args(RequestState)
 LIVE = frozenset({"open", "approved"})
 Decision: TypeAlias = Literal["approve", "deny", "withdraw"]
-_DECISIONS: dict[Decision, tuple[RequestState, RequestState, Event]] = {
+TRANSITIONS: dict[Decision, tuple[RequestState, RequestState, Event]] = {
     "approve": ("open", "approved", "approved"),
     "deny": ("open", "denied", "denied"),
     "withdraw": ("approved", "open", "withdrawn"),
@@ -288,7 +288,7 @@ class ReleaseRequests:
 
     def decide(self, decision: Decision, wanted: object, answer: str, by: str, digest: str | None) -> ReleaseRequest:
         """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible."""
-        before, after, event = _DECISIONS[decision]
+        before, after, event = TRANSITIONS[decision]
         found = self.find(wanted, digest)
         if found.state != before:
             raise ReleaseError.decided(found.id, self.owner, found.state)

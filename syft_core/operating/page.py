@@ -25,14 +25,14 @@ from dataclasses import dataclass, field
 from email.message import Message
 from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import parse_qs
 
 from syft_core.desk.approvals import suggest_conditions
 from syft_core.desk.errors import ReleaseError
 from syft_core.desk.handlers import describe_request, look_at
 from syft_core.desk.releases import releases_of
-from syft_core.desk.requests import Decision, ReleaseRequest
+from syft_core.desk.requests import TRANSITIONS, Decision, ReleaseRequest
 from syft_core.exceptions import AuthenticationError, SyftError
 from syft_core.network.address import is_loopback, is_unspecified, listen
 from syft_core.network.connection import interrupt
@@ -312,7 +312,7 @@ class Page:
             return self._show(request, found, cookie, headers, None if verb is None else owner)
         if verb == "rule":
             return self._add_rule(found, request.form, owner)
-        return self._decide(found, str(verb), request.form, owner)
+        return self._decide(found, cast("Decision", verb), request.form, owner)
 
     def _show(
         self, request: PageRequest, found: ReleaseRequest, cookie: str, headers: Headers, looks: Identity | None = None
@@ -325,14 +325,12 @@ class Page:
             return _to_json(shown if values is None else {**shown, "values": values}, headers)
         return Response(views.review(found, shown, self._csrf_of(cookie), values), headers=headers)
 
-    def _decide(self, found: ReleaseRequest, verb: str, form: Mapping[str, str], owner: Identity) -> Response:
+    def _decide(self, found: ReleaseRequest, verb: Decision, form: Mapping[str, str], owner: Identity) -> Response:
         worker, why, digest = self.server.worker, form.get("why", "").strip(), form.get("digest", "")
         if (verb == "deny" and not why) or len(why) > MAX_REASON:
             raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
-        decision: Decision = "approve" if verb == "approve" else "deny" if verb == "deny" else "withdraw"
-        done = {"approve": "approved", "deny": "denied", "withdraw": "withdrawn"}[decision]
-        change = partial(releases_of(worker).requests.decide, decision, found, why, owner.user, digest)
-        return self._change(change, f"request {done}", owner, id=found.id)
+        change = partial(releases_of(worker).requests.decide, verb, found, why, owner.user, digest)
+        return self._change(change, f"request {TRANSITIONS[verb][2]}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
         """Add a standing approval for what a request asks for, and approve the request."""

@@ -93,8 +93,8 @@ def overview(
 
 def login(worker: Id, csrf: str, error: str = "") -> Html:
     """Return the page on which an owner signs in."""
-    field = element("input", type="password", name="token", id="token", autocomplete="off", autofocus="")
-    form = _form("/login", csrf, element("label", "Token", for_="token"), field, element("button", "Sign in"))
+    token = _field("Token", "token", type="password", name="token", autocomplete="off", autofocus="")
+    form = _form("/login", csrf, token, element("button", "Sign in"))
     text = element("p", "Sign in with the token of an owner of this worker.", class_="nothing")
     return _single(f"Worker {worker}", *([element("p", error, class_="error")] if error else []), text, form)
 
@@ -162,25 +162,20 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     if request.state != "open":
         return []
     look = [_form(f"{path}/show", csrf, element("button", "Show what would leave", class_="quiet"))] if may_show else []
-    why = element("input", id="why", name="why", required="", maxlength="500")
-    label = element("label", "Reason, for the user", for_="why")
+    why = _field("Reason, for the user", "why", name="why", required="", maxlength="500")
     rule = shown["rule"]
     forms = [
         *look,
         _form(f"{path}/approve", csrf, digest, element("button", "Approve")),
-        _form(f"{path}/deny", csrf, digest, label, why, element("button", "Deny", class_="no")),
+        _form(f"{path}/deny", csrf, digest, why, element("button", "Deny", class_="no")),
     ]
     if rule["user"] and rule["computed_from"]:
         name = f"{rule['user']}-{request.id[:4]}"
         inputs = [
-            element("label", "Name of the rule", for_="rule-name"),
-            element("input", id="rule-name", name="name", required="", value=name),
-            element("label", "How often in all", for_="rule-count"),
-            element("input", id="rule-count", name="count", type="number", min="1", value="20"),
-            element("label", "How often within 24 hours", for_="rule-day"),
-            element("input", id="rule-day", name="per_day", type="number", min="1"),
-            element("label", "Until", for_="rule-until"),
-            element("input", id="rule-until", name="until", type="date"),
+            _field("Name of the rule", "rule-name", name="name", required="", value=name),
+            _field("How often in all", "rule-count", name="count", type="number", min="1", value="20"),
+            _field("How often within 24 hours", "rule-day", name="per_day", type="number", min="1"),
+            _field("Until", "rule-until", name="until", type="date"),
         ]
         what = f"{rule['user']} may have {rule['form']}, computed from {', '.join(rule['computed_from'])}"
         button = element("button", "Approve this, and add the rule", class_="quiet")
@@ -341,8 +336,7 @@ def _ledger(ledger: Ledger, query: Mapping[str, str] | None) -> Html:
     options += [element("option", name, value=name, **({"selected": ""} if name == event else {})) for name in events]
     form = element(
         "form",
-        element("label", "User", for_="user"),
-        element("input", id="user", name="user", value=user),
+        _field("User", "user", name="user", value=user),
         element("label", "Event", for_="event"),
         element("select", *options, id="event", name="event"),
         element("button", "Filter", class_="quiet"),
@@ -387,6 +381,10 @@ def _section(title: str, content: Html, note: str = "") -> Html:
 def _form(action: str, csrf: str, *children: Html) -> Html:
     hidden = element("input", type="hidden", name="csrf", value=csrf)
     return element("form", hidden, *children, method="post", action=action)
+
+
+def _field(label: str, id: str, **attributes: str) -> Html:
+    return join([element("label", label, for_=id), element("input", id=id, **attributes)])
 
 
 def _card(value: str, name: str, *more: Html) -> Html:
