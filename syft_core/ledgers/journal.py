@@ -47,17 +47,14 @@ class Journal:
         self._lock = threading.Lock()
         self._first: list[Table] = []
         """The line that a new file begins with, until it is written."""
+        self._file = -1
         try:
             self._file = self._open()
-        except OSError as error:
-            raise LedgerError.unusable(self.path, error.strerror or type(error).__name__) from None
-        try:
             self._continue()
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise LedgerError.unusable(self.path, error.strerror or type(error).__name__) from None
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError):
+                raise _unusable(self.path, error) from None
             raise
 
     @property
@@ -199,7 +196,7 @@ def iter_lines(path: Path, to_be_mended: bool = False) -> Iterator[JournalLine]:
                 elif not to_be_mended:
                     raise LedgerError.incomplete(path, line.number + 1)
     except OSError as error:
-        raise LedgerError.unusable(path, error.strerror or type(error).__name__) from None
+        raise _unusable(path, error) from None
 
 
 def _list_rotated(path: Path) -> list[Path]:
@@ -230,7 +227,7 @@ def _read_first(path: Path) -> Table | None:
         with path.open("rb") as file:
             line = file.readline()
     except OSError as error:
-        raise LedgerError.unusable(path, error.strerror or type(error).__name__) from None
+        raise _unusable(path, error) from None
     try:
         content = json.loads(line) if line.endswith(b"\n") else None
     except ValueError:
@@ -266,6 +263,10 @@ def _find_before(before: JournalLine, content: bytes) -> str:
         except (ValueError, KeyError, TypeError):
             pass
     return before.hash
+
+
+def _unusable(path: Path, error: OSError) -> LedgerError:
+    return LedgerError.unusable(path, error.strerror or type(error).__name__)
 
 
 def _hash(before: str, content: bytes) -> str:
