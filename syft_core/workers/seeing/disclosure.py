@@ -91,8 +91,7 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
     None for a backward pass and for queries about the form of one tensor, whose answers do not depend on values.
     """
     op = execution.op
-    tensors = [leaf for leaf in leaves((execution.args, execution.kwargs)) if plain_end(leaf) is not None]
-    if op.differentiates or (op.states_fact and len(tensors) == 1):
+    if op.differentiates or (op.states_fact and _count_tensors(execution) == 1):
         return None
     key = execution.modes or execution.framework.modes(), execution.signature
     try:
@@ -103,6 +102,10 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
 
 
 _inferred: dict[object, list[Form | None]] = {}
+
+
+def _count_tensors(execution: Execution) -> int:
+    return sum(plain_end(leaf) is not None for leaf in leaves((execution.args, execution.kwargs)))
 
 
 def _forms(result: Nested) -> list[Form | None]:
