@@ -10,6 +10,7 @@ from syft_core import files as files
 from syft_core import hook as hook
 from syft_core import ids as ids
 from syft_core import kinds as kinds
+from syft_core import ledgers as ledgers
 from syft_core import location as location
 from syft_core import messages as messages
 from syft_core import network as network

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import io
 import json
 import re
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from syft_core.demo import PAUSE, Screen, finish_demo, run_demo
-from syft_core.exceptions import SyftError
+from syft_core.exceptions import SyftError, suggest
 from syft_core.operating import certificates, command, ledger, requests, tokens
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend, find_installed
@@ -50,8 +49,8 @@ class _Parser(argparse.ArgumentParser):
         for action in self._actions:
             known += [str(choice) for choice in action.choices or ()]
         words = re.findall(r"(?:invalid choice: '|unrecognized arguments: |ambiguous option: )([^' ]+)", message)
-        near = difflib.get_close_matches(words[0].partition("=")[0], known, n=1) if words else []
-        super().error(message + (f"; did you mean {near[0]!r}?" if near else ""))
+        near = suggest(words[0].partition("=")[0], known) if words else ""
+        super().error(f"{message}; {near}" if near else message)
 
     def parse_args(self, args: Json = None, namespace: Json = None) -> Json:
         """Parse all arguments; errors about unknown ones come from the parser of the subcommand."""

@@ -338,9 +338,8 @@ class ColumnError(SyftError, LookupError):
     @classmethod
     def unknown(cls, name: str, known: Sequence[str]) -> ColumnError:
         """Name similar columns, or the first ones."""
-        near = difflib.get_close_matches(name, known[:1000], n=1)
         listed = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
-        advice = f"did you mean {near[0]!r}?" if near else f"choose from {listed}"
+        advice = suggest(name, known[:1000], f"choose from {listed}")
         return cls(f"cannot select column {name!r}: there is none; {advice}")
 
 
@@ -727,6 +726,12 @@ class ConfigurationError(SyftError, ValueError):
 
 class SerdeError(SyftError, ValueError):
     """A value cannot be serialized or deserialized."""
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the question whether the most similar of the known names is meant; ``otherwise`` if none is similar."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def _ask_owner(cls: type[E], what: str, location: str, instead: str) -> E:

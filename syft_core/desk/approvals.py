@@ -6,7 +6,6 @@ one more entry. Every use is recorded in the ledger with the name of the rule, a
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -17,26 +16,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from syft_core.desk.errors import ApprovalError
-from syft_core.exceptions import StorageError
+from syft_core.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
+from syft_core.exceptions import StorageError, suggest
+from syft_core.ledgers.entry import Entry, Event
+from syft_core.ledgers.journal import MAX_TEXT
 from syft_core.pictures import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
-from syft_core.workers.seeing.journal import MAX_TEXT
-from syft_core.workers.seeing.ledger import Entry, Grant, is_of
+from syft_core.workers.seeing.ledger import Grant
 
 if TYPE_CHECKING:
     from syft_core.desk.history import ReleaseHistory
-    from syft_core.desk.requests import ReleaseRequest
     from syft_core.messages import Message
     from syft_core.peer import Peer
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.ledger import Event
 
-ID_BYTES = 8
 DAY = 86_400.0
 MAX_APPROVALS = 1000
 """How many standing approvals a worker has at most."""
@@ -167,21 +165,14 @@ class StandingApproval:
         return self.name, self.state, one_line(self.describe()), used, one_line(self.made_by)
 
 
-class ApprovalKeeper(Protocol):
-    """Keeps standing approvals on disk."""
-
-    def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
-        """Write all of them, with their uses."""
-
-
 class StandingApprovals:
     """The rules of one worker. It prints as a table."""
 
     HEADER = ("name", "state", "what", "used", "made by")
 
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
-        self.keeper: ApprovalKeeper | None = None
+    def __init__(self, worker: Worker) -> None:
+        self.owner, self._worker = str(worker.id), worker
+        self.keeper: Keeper | None = None
         self._known: dict[str, StandingApproval] = {}
         self._taken: dict[int, tuple[StandingApproval, str]] = {}
         """The uses in progress, by the identity of the message."""
@@ -205,42 +196,41 @@ class StandingApprovals:
     def find(self, name: str) -> StandingApproval:
         """Return a rule by its name."""
         if name not in self._known:
-            near = difflib.get_close_matches(name, self._known, n=1)
-            raise ApprovalError.unknown(name, self.owner, f"; did you mean {near[0]!r}?" if near else "; list them")
+            raise ApprovalError.unknown(name, self.owner, suggest(name, self._known, "list them"))
         return self._known[name]
 
     # --- changes
 
-    def add(self, worker: Worker, name: str, conditions: Mapping[str, Json], by: str) -> StandingApproval:
+    def add(self, name: str, conditions: Mapping[str, Json], by: str) -> StandingApproval:
         """Add a rule from now on; raise if it is wrong, could never be used, or contradicts another one."""
         approval = StandingApproval(name, read_conditions(name, conditions), by)
         if name in self._known and self._known[name].state == "standing":
             raise ApprovalError.taken(name)
         if approval.state == "expired":
             raise ApprovalError.matches_nothing(name, f"{approval.conditions['until']} is in the past")
-        self._require_usable(worker, approval)
+        self._require_usable(approval)
         text = json.dumps(dict(approval.conditions))
         if len(text) > MAX_TEXT:  # The ledger would cut it.
             raise ApprovalError.condition(name, f"its conditions have more than {MAX_TEXT} characters")
-        self._record(worker, approval, "standing", by, text)
+        self._record(approval, "standing", by, text)
         self._revoked.discard(approval.digest)
         self._known.pop(name, None)  # One that was used up or revoked is replaced, with its uses.
         self._known[name] = approval
         self.save()
         return approval
 
-    def revoke(self, worker: Worker, name: str, by: str) -> StandingApproval:
+    def revoke(self, name: str, by: str) -> StandingApproval:
         """Let a rule approve nothing any more."""
         approval = self.find(name)
         if approval.is_revoked:
             raise ApprovalError.revoked(name)
-        self._record(worker, approval, "revoked", by, "")
+        self._record(approval, "revoked", by, "")
         approval.is_revoked = True
         self._revoked.add(approval.digest)
         self.save()
         return approval
 
-    def configure(self, worker: Worker, tables: Mapping[str, Mapping[str, Json]]) -> list[str]:
+    def configure(self, tables: Mapping[str, Mapping[str, Json]]) -> list[str]:
         """Use the rules of the configuration file, and only those besides the ones made later; return warnings."""
         warnings = []
         for approval in [known for known in self if known.is_configured and known.name not in tables]:
@@ -259,28 +249,29 @@ class StandingApprovals:
             elif new.state == "expired":
                 warnings.append(f"the standing approval {name!r} has expired; remove or change it")
             else:
-                self._require_usable(worker, new)
+                self._require_usable(new)
             self._known[name] = new
         return warnings
 
-    def _require_usable(self, worker: Worker, approval: StandingApproval) -> None:
+    def _require_usable(self, approval: StandingApproval) -> None:
         """Raise if a rule could never be used here, or another one is for the same."""
         if len(self._known) >= MAX_APPROVALS:
             raise ApprovalError.condition(approval.name, f"a worker has at most {MAX_APPROVALS}")
+        entries = self._worker.object_store.entries()
+        tags = {tag for entry in entries for tag in entry.tags if _is_own(entry.source)}
         for tag in approval.conditions["computed_from"]:
-            tags = {tag for entry in worker.object_store.entries() for tag in entry.tags if _is_own(entry.source)}
             if tag not in tags:
-                near = difflib.get_close_matches(tag, tags, n=1)
-                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                near = suggest(tag, tags)
+                hint = f" ({near})" if near else ""
                 raise ApprovalError.matches_nothing(approval.name, f"no data of this worker has the tag {tag!r}{hint}")
         for other in self:
             if other.name != approval.name and other.state == "standing" and _match_same(other, approval):
                 raise ApprovalError.contradicts(approval.name, other.name)
 
-    def _record(self, worker: Worker, approval: StandingApproval, event: Event, by: str, text: str) -> None:
+    def _record(self, approval: StandingApproval, event: Event, by: str, text: str) -> None:
         user = str(approval.conditions["user"])
         entry = Entry(time.time(), user, "", str(approval.conditions.get("form", "")), (), "", text, event=event)
-        worker.ledger.record(entry._replace(approver=by, digest=approval.digest, rule=approval.name))
+        self._worker.ledger.record(entry._replace(approver=by, digest=approval.digest, rule=approval.name))
 
     def save(self) -> None:
         """Write the rules and their uses to disk, if the worker has a store."""
@@ -387,8 +378,7 @@ def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
     read: Table = {}
     for key in table:
         if key not in CONDITIONS:
-            near = difflib.get_close_matches(key, CONDITIONS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(CONDITIONS)}"
+            hint = suggest(key, CONDITIONS, f"choose from {', '.join(CONDITIONS)}")
             raise ApprovalError.condition(name, f"there is no condition {key!r} ({hint})")
     for key in ("user", "computed_from"):
         if key not in table:

@@ -45,6 +45,14 @@ class ReleaseDeniedError(GetNotPermittedError):
     )
 
 
+def require_not_denied(state: str, answer: str, request: str, worker: object) -> None:
+    """Raise if a request in this state can never be fetched, with what the owner says about it."""
+    if state == "denied":
+        raise ReleaseDeniedError.denied(request, worker, f" ({answer})" if answer else "")
+    if state == "lapsed":
+        raise ReleaseDeniedError.lapsed(request, worker)
+
+
 class ReleaseError(WorkerError, ValueError):
     """A release request is not valid."""
 
@@ -95,7 +103,7 @@ class ApprovalError(WorkerError, ValueError):
     condition = Text(
         "cannot use the standing approval {name!r}: {why}; see `[approvals.NAME]` in `syft-core worker --example`"
     )
-    unknown = Text("cannot find the standing approval {name!r}: worker {worker!r} has none of that name{near}")
+    unknown = Text("cannot find the standing approval {name!r}: worker {worker!r} has none of that name; {advice}")
     taken = Text(
         "cannot add the standing approval {name!r}: there is one of that name; choose another name, or revoke that one"
     )

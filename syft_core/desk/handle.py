@@ -8,7 +8,7 @@ import time
 from collections.abc import Generator, Sequence
 from pathlib import PurePath
 
-from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.errors import ReleaseError, ReleasePendingError, require_not_denied
 from syft_core.desk.messages import AskRelease, FetchReleased, FollowRequests
 from syft_core.hook.hook import find_line_of_program
 from syft_core.location import Location
@@ -104,11 +104,7 @@ class RequestHandle:
 
     def _is_approved(self) -> bool:
         found = self._ask()
-        if found["state"] == "denied":
-            why = f" ({found['answer']})" if found["answer"] else ""
-            raise ReleaseDeniedError.denied(self.id, self.location.id, why)
-        if found["state"] == "lapsed":
-            raise ReleaseDeniedError.lapsed(self.id, self.location.id)
+        require_not_denied(found["state"], found["answer"], self.id, self.location.id)
         return str(found["state"]) != "open"
 
     def get(self, reason: str = "") -> Tensor:

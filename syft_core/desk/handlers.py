@@ -63,7 +63,7 @@ def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
     labels = tuple([_shorten(named.get(id, "")) for id in dict.fromkeys(message.ids)]) if named else ()
     parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
     claims = {"labels": labels, "parties": parties, "line": _shorten(message.line)}
-    return releases_of(worker).requests.add(worker, sender, message.reason, objects, **claims).id
+    return releases_of(worker).requests.add(sender, message.reason, objects, **claims).id
 
 
 def _shorten(text: object) -> str:
@@ -130,7 +130,8 @@ def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> 
     if message.decision not in get_args(Decision):
         raise ReleaseError.decision(message.decision, ", ".join(get_args(Decision)))
     decision: Decision = message.decision  # type: ignore[assignment]  # it is one of them
-    return releases_of(worker).decide(decision, message.request, message.why, by, message.digest).to_table()
+    requests = releases_of(worker).requests
+    return requests.decide(decision, message.request, message.why, by, message.digest).to_table()
 
 
 def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> list[Table]:
@@ -150,12 +151,12 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
     conditions |= message.conditions
     if request is not None and not conditions["computed_from"]:
         raise ReleaseError.untagged(request.id, str(worker.id))
-    return releases.allow(message.name, conditions, by).to_table()
+    return releases.approvals.add(message.name, conditions, by).to_table()
 
 
 def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -> Table:
     """Revoke a standing approval."""
-    return releases_of(worker).revoke(message.name, _require_owner(worker, sender)).to_table()
+    return releases_of(worker).approvals.revoke(message.name, _require_owner(worker, sender)).to_table()
 
 
 def show_values(worker: BaseWorker, message: ShowValues, sender: Peer) -> list[Table]:

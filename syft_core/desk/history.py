@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from syft_core.workers.seeing.ledger import Entry
+    from syft_core.ledgers.entry import Entry
 
 MAX_CLOSED = 1000
-"""How many requests are remembered that were denied or released; the file has all of them."""
+"""How many requests are remembered that were denied, fetched or lapsed; the file has all of them."""
 
 
 @dataclass

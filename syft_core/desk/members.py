@@ -49,15 +49,22 @@ class OwnedWorker(Worker):
         self, decision: Decision, request: object, why: str = "", by: str | None = None, digest: str | None = None
     ) -> ReleaseRequest:
         """Decide on a request: "approve", "deny" or "withdraw" it."""
-        return releases_of(self).decide(decision, request, why, by, digest)
+        with self.lock:
+            return releases_of(self).requests.decide(decision, request, why, by or _name_owner(self), digest)
 
     def allow(self, name: str, by: str | None = None, **conditions: Any) -> StandingApproval:
         """Add a standing approval; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
-        return releases_of(self).allow(name, conditions, by)
+        with self.lock:
+            return releases_of(self).approvals.add(name, conditions, by or _name_owner(self))
 
     def revoke(self, name: str, by: str | None = None) -> None:
         """Revoke a standing approval."""
-        releases_of(self).revoke(name, by)
+        with self.lock:
+            releases_of(self).approvals.revoke(name, by or _name_owner(self))
+
+
+def _name_owner(worker: Worker) -> str:
+    return worker.user or f"worker {worker.id}"
 
 
 class AskedLocation(Location):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from syft_core.desk.approvals import StandingApproval, StandingApprovals
+from syft_core.desk.approvals import StandingApprovals
 from syft_core.desk.history import ReleaseHistory
-from syft_core.desk.requests import Decision, ReleaseRequest, ReleaseRequests
+from syft_core.desk.requests import ReleaseRequests
 from syft_core.peer import Id
-from syft_core.values import Json
 from syft_core.workers.party.worker import Worker
 
 RULE = "owner approves"
@@ -22,31 +19,9 @@ class Releases:
         history = worker.ledger.histories[RULE]
         self.history = history if isinstance(history, ReleaseHistory) else ReleaseHistory()
         self.requests = ReleaseRequests(worker)
-        self.approvals = StandingApprovals(str(worker.id))
+        self.approvals = StandingApprovals(worker)
         self.requests.recall(self.history)
         self.approvals.recall(self.history)
-        self._worker = worker
-
-    def decide(
-        self, decision: Decision, request: object, why: str = "", by: str | None = None, digest: str | None = None
-    ) -> ReleaseRequest:
-        """Decide on a request: "approve", "deny" or "withdraw" it."""
-        with self._worker.lock:
-            return self.requests.decide(self._worker, request, decision, by or self._owner, digest, why)
-
-    def allow(self, name: str, conditions: Mapping[str, Json], by: str | None = None) -> StandingApproval:
-        """Add a standing approval."""
-        with self._worker.lock:
-            return self.approvals.add(self._worker, name, conditions, by or self._owner)
-
-    def revoke(self, name: str, by: str | None = None) -> StandingApproval:
-        """Revoke a standing approval."""
-        with self._worker.lock:
-            return self.approvals.revoke(self._worker, name, by or self._owner)
-
-    @property
-    def _owner(self) -> str:
-        return self._worker.user or f"worker {self._worker.id}"
 
     def forget(self, peer: Id) -> None:
         """Keep the requests of a client that has gone: its user may connect again."""

@@ -23,36 +23,36 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
-from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
+from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError, require_not_denied
 from syft_core.desk.handle import RequestHandle
+from syft_core.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_core.desk.messages import FollowRequests
 from syft_core.exceptions import LedgerError, StorageError
+from syft_core.ledgers.entry import Entry
 from syft_core.peer import Peer
 from syft_core.pictures import html_table, one_line, text_table
 from syft_core.values import Table
-from syft_core.workers.seeing.ledger import Entry, describe_form, describe_lineage, describe_sources, join_sources
+from syft_core.workers.seeing.ledger import describe_form, describe_lineage, join_sources, order_sources, tags_of
 
 if TYPE_CHECKING:
-    from syft_core.desk.history import RecordedRequest, ReleaseHistory
+    from syft_core.desk.approvals import StandingApproval
+    from syft_core.ledgers.entry import Event
     from syft_core.messages import Message
     from syft_core.workers.party.store import Maker, Sources, Stored
     from syft_core.workers.party.worker import Worker
-    from syft_core.workers.seeing.ledger import Event
 
 MAX_OPEN = 64
 """How many open requests a user may have on one worker: each of them holds copies."""
-MAX_CLOSED = 1000
-"""How many requests are remembered that were denied, fetched or lapsed; the ledger file has all of them."""
 ID_BYTES = 8
 """How many random bytes the id of a request has: it cannot be guessed, and no request gets the id of another."""
 RequestState: TypeAlias = Literal["open", "approved", "denied", "released", "lapsed"]
 """A request lapses if its worker is started again without the copy to release."""
-STATES: tuple[RequestState, ...] = ("open", "approved", "denied", "released", "lapsed")
+STATES: tuple[RequestState, ...] = get_args(RequestState)
 LIVE = frozenset({"open", "approved"})
 Decision: TypeAlias = Literal["approve", "deny", "withdraw"]
-_DECISIONS: dict[Decision, tuple[RequestState, RequestState, Event]] = {
+TRANSITIONS: dict[Decision, tuple[RequestState, RequestState, Event]] = {
     "approve": ("open", "approved", "approved"),
     "deny": ("open", "denied", "denied"),
     "withdraw": ("approved", "open", "withdrawn"),
@@ -182,15 +182,11 @@ class ReleaseRequest:
 
     def require_approval(self, worker: str) -> None:
         """Raise unless the copies may be fetched."""
-        why = f" ({self.answer})" if self.answer else ""
         if self.state == "open":
             raise ReleasePendingError.still(self.id, worker)
-        if self.state == "denied":
-            raise ReleaseDeniedError.denied(self.id, worker, why)
-        if self.state == "lapsed":
-            raise ReleaseDeniedError.lapsed(self.id, worker)
         if self.state == "released":
             raise ReleaseDeniedError.used(self.id, worker)
+        require_not_denied(self.state, self.answer, self.id, worker)
 
     def __str__(self) -> str:
         return self.id
@@ -199,14 +195,17 @@ class ReleaseRequest:
         return f"<ReleaseRequest {self.id} of {str(self.peer)!r}: {self.state}>"
 
 
-class RequestKeeper(Protocol):
-    """Keeps the live requests of a worker on disk; each call returns when that is done, or raises."""
+class Keeper(Protocol):
+    """Keeps live requests and standing approvals on disk; each call returns when that is done, or raises."""
 
     def save_request(self, request: ReleaseRequest) -> None:
         """Write a request with its copies."""
 
     def remove_request(self, id: str) -> None:
         """Remove a request that is denied, or was fetched."""
+
+    def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
+        """Write all standing approvals, with their uses."""
 
 
 class ReleaseRequests:
@@ -217,7 +216,7 @@ class ReleaseRequests:
     def __init__(self, worker: Worker) -> None:
         self.owner = str(worker.id)
         self._worker = worker
-        self.keeper: RequestKeeper | None = None
+        self.keeper: Keeper | None = None
         self.on_request: Callable[[ReleaseRequest], None] | None = None
         """Is called with each new request."""
         self._requests: dict[str, ReleaseRequest] = {}
@@ -259,22 +258,22 @@ class ReleaseRequests:
 
     # --- new requests and decisions
 
-    def add(self, worker: Worker, peer: Peer, reason: str, objects: list[Requested], **claims: Any) -> ReleaseRequest:
+    def add(self, peer: Peer, reason: str, objects: list[Requested], **claims: Any) -> ReleaseRequest:
         """Add a request; raise, and add nothing, if it cannot be kept or recorded.
 
         ``claims`` are what the peer says about the objects: ``labels``, ``parties`` and ``line``.
         """
         forms = ", ".join([describe_form(requested.copy) for requested in objects])
-        sources = describe_sources([requested.copy for requested in objects], peer)
+        sources = _describe_sources([requested.copy for requested in objects], peer)
         names = ", ".join([requested.name for requested in objects])
         id = secrets.token_hex(ID_BYTES)
         request = ReleaseRequest(id, peer, reason, objects, forms, sources, names, **claims)
         request.lineage = frozenset([source for requested in objects for source in requested.copy.sources])
-        request.is_of_owner = worker.is_owner(peer)
+        request.is_of_owner = self._worker.is_owner(peer)
         if self.keeper is not None:
             self.keeper.save_request(request)
         try:
-            record_request(worker, request, "requested")
+            record_request(self._worker, request, "requested")
         except LedgerError:
             self._remove_copy(id)
             raise
@@ -287,11 +286,9 @@ class ReleaseRequests:
             self.on_request(request)
         return request
 
-    def decide(
-        self, worker: Worker, wanted: object, decision: Decision, by: str, digest: str | None, answer: str
-    ) -> ReleaseRequest:
+    def decide(self, decision: Decision, wanted: object, answer: str, by: str, digest: str | None) -> ReleaseRequest:
         """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible."""
-        before, after, event = _DECISIONS[decision]
+        before, after, event = TRANSITIONS[decision]
         found = self.find(wanted, digest)
         if found.state != before:
             raise ReleaseError.decided(found.id, self.owner, found.state)
@@ -308,7 +305,7 @@ class ReleaseRequests:
         if self.keeper is not None and is_kept:
             self.keeper.save_request(replace(found, **changes))
         try:
-            record_request(worker, found, event, by, answer)
+            record_request(self._worker, found, event, by, answer)
         except LedgerError:
             if self.keeper is not None and is_kept:
                 with suppress(StorageError):  # At the start, the ledger is right.
@@ -316,7 +313,9 @@ class ReleaseRequests:
             raise
         vars(found).update(changes)
         if after == "denied":
-            self._drop_copies(found)
+            for requested in found.objects:
+                requested.copy.value = None
+            self._remove_copy(found.id)
         if by and by == found.peer.user:
             _log.warning("request %s to worker %r was decided by %r, who asked", found.id, self.owner, by)
         return found
@@ -339,7 +338,7 @@ class ReleaseRequests:
 
     def made_by(self, peer: Peer) -> list[ReleaseRequest]:
         """Return the requests of the user of a peer; a peer without a user is a user of its own."""
-        return [request for request in self if _is_user_of(request.peer, peer)]
+        return [r for r in self if (r.peer == peer if peer.user is None else r.peer.user == peer.user)]
 
     # --- departures
 
@@ -393,14 +392,14 @@ class ReleaseRequests:
             self._requests[request.id] = request
         self._forget()
 
-    def restore(self, worker: Worker, request: ReleaseRequest) -> None:
+    def restore(self, request: ReleaseRequest) -> None:
         """Take over a request from the store; where the ledger differs, it is right."""
         recorded = self._recorded.pop(request.id, None)
         if recorded == "denied":
             self._remove_copy(request.id)
             return
         if recorded is None:  # The worker was killed before it was recorded, or the ledger is a new one.
-            record_request(worker, request, "requested")
+            record_request(self._worker, request, "requested")
         elif recorded == "released":
             request.state, request.is_repeated = "approved", True
         else:
@@ -409,11 +408,6 @@ class ReleaseRequests:
         if known is not None and request.state == "approved":
             request.decided_by, request.decided_at, request.answer = known.decided_by, known.decided_at, known.answer
         self._requests[request.id] = request
-
-    def _drop_copies(self, request: ReleaseRequest) -> None:
-        for requested in request.objects:
-            requested.copy.value = None
-        self._remove_copy(request.id)
 
     def _remove_copy(self, id: str) -> None:
         if self.keeper is not None:
@@ -438,9 +432,21 @@ def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: st
     worker.ledger.record(noted._replace(request=request.id, approver=by, digest=request.digest))
 
 
-def _is_user_of(peer: Peer, sender: Peer) -> bool:
-    """Return whether two peers are clients of one user; a peer without a user is a user of its own."""
-    return peer == sender if sender.user is None else peer.user == sender.user
+def _describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
+    """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
+    sources = order_sources(join_sources(entries))
+    tagged = dict.fromkeys(tags for source in sources if (tags := tags_of(source)))
+    untagged = [source for source in sources if not tags_of(source)]
+    own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
+    counts = ((len(own), f"of {peer}"), (len(untagged) - len(own), "of others"))
+    parts = [*tagged, *[f"{n} unnamed {'object' if n == 1 else 'objects'} {whose}" for n, whose in counts if n]]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def is_of(giver: Peer | None, peer: Peer) -> bool:
+    """Return whether a source is of the user of a peer."""
+    original = None if giver is None else giver.original
+    return original is not None and (original.user == peer.user if peer.user is not None else original.id == peer.id)
 
 
 def _from_record(recorded: RecordedRequest) -> ReleaseRequest:

@@ -33,6 +33,12 @@ def is_unspecified(host: str) -> bool:
         return not host
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address of this machine."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=128)
+
+
 @dataclass(frozen=True)
 class Address:
     """Where a worker is on the network, and how to connect to it."""

@@ -54,7 +54,7 @@ from syft_core.workers.party.base import BaseWorker
 _log = logging.getLogger(__name__)
 MAX_REPLY = Limits().max_bytes
 MAX_HANDSHAKE = 1 << 14
-"""How many bytes the answer to the opening handshake may have."""
+"""How many bytes each end may send in the opening handshake."""
 MAX_SILENCE = 60.0
 """How many seconds a worker may be silent at most, whatever its heartbeat is, unless the timeout is longer."""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -300,7 +300,7 @@ class WebsocketLocation(WireLocation):
 
     def _read_answer(self, protocol: ClientProtocol, sock: socket.socket) -> tuple[Response, bytes]:
         try:
-            return _read_response(protocol, sock, *read_head(sock, MAX_HANDSHAKE, b"HTTP/"))
+            return _read_response(protocol, sock, *read_head(sock, b"HTTP/"))
         except NotHttpError:
             advice = "check the port; if the worker uses TLS, leave `secure` out or give `ca`"
             raise AddressError.wrong(self.url, "what answers there is not a worker", advice) from None
@@ -446,15 +446,15 @@ def prepare(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def read_head(sock: socket.socket, limit: int, start: bytes) -> tuple[bytes, bytes]:
+def read_head(sock: socket.socket, start: bytes) -> tuple[bytes, bytes]:
     """Read the head of an HTTP message; return it, and what came after it.
 
     Raise ``NotHttpError`` as soon as it does not begin with ``start``.
     """
     data = b""
     while b"\r\n\r\n" not in data:
-        if len(data) > limit:
-            raise ConnectionLostError.malformed(f"the opening handshake has more than {limit} bytes")
+        if len(data) > MAX_HANDSHAKE:
+            raise ConnectionLostError.malformed(f"the opening handshake has more than {MAX_HANDSHAKE} bytes")
         received = sock.recv(4096)
         if not received:
             raise ConnectionLostError.closed()

@@ -196,8 +196,7 @@ class Connection:
 
     def abort(self) -> None:
         """Close the socket."""
-        interrupt(self._socket)
-        self._socket.close()
+        abort(self._socket)
 
     # --- writing frames
 
@@ -395,6 +394,12 @@ def interrupt(sock: socket.socket) -> None:
     """Make a thread that waits for a socket get an error; the file descriptor stays in use until it closes it."""
     with contextlib.suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)  # For TLS too: only its thread may say goodbye.
+
+
+def abort(sock: socket.socket) -> None:
+    """Close a socket; a thread that reads or writes gets an error."""
+    interrupt(sock)
+    sock.close()
 
 
 def _join_small(parts: Sequence[Frame]) -> list[Frame]:

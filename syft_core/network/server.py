@@ -33,9 +33,9 @@ from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError, WorkerError, WorkerNotFoundError
 from syft_core.hook.hook import FrameworkHook
-from syft_core.network.address import is_loopback
-from syft_core.network.client import NotHttpError, prepare, read_head
-from syft_core.network.connection import Connection, Envelope, Purpose, interrupt
+from syft_core.network.address import is_loopback, listen
+from syft_core.network.client import MAX_HANDSHAKE, NotHttpError, prepare, read_head
+from syft_core.network.connection import Connection, Envelope, Purpose, abort, interrupt
 from syft_core.network.identity import Identity
 from syft_core.network.session import (
     CLIENT,
@@ -60,8 +60,6 @@ from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import FairLock, is_wanted
 
 _log = logging.getLogger(__name__)
-MAX_HANDSHAKE = 1 << 14
-"""How many bytes a request to open a connection may have."""
 HEALTH = "/health"
 """The address that answers everyone who asks whether the worker is served."""
 HANDSHAKE_SECONDS = 10
@@ -319,8 +317,7 @@ class Server:
     def start(self) -> None:
         """Listen, and serve clients in the background."""
         if self._listener is None:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            self._listener = socket.create_server((self.host, self.port), family=family, backlog=128)
+            self._listener = listen(self.host, self.port)
         else:
             self._listener.settimeout(0.5)  # To notice that the server stops: others may use the socket.
         self.port = self._listener.getsockname()[1]
@@ -406,11 +403,11 @@ class Server:
 
     def _make_room(self) -> bool:
         """Disconnect whoever has taken longest to authenticate; return whether there was anybody."""
-        for sock in list(self._opening)[:1]:  # In the order in which they connected.
-            self._opening.pop(sock, None)
-            interrupt(sock)
-            return True
-        return False
+        oldest = next(iter(list(self._opening)), None)  # In the order in which they connected.
+        if oldest is not None:
+            self._opening.pop(oldest, None)
+            interrupt(oldest)
+        return oldest is not None
 
     def _run_maintenance(self) -> None:
         """Drop slow handshakes, expire idle sessions, send heartbeats."""
@@ -498,7 +495,7 @@ class Server:
 
     def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
         with self._report_end(host):
-            limit = self._limit_bytes(client)
+            limit = min(self.worker.limits.max_bytes, self._limit_held(client))
             room = partial(self._require_bytes, client)
             connection = Connection(sock, is_client=False, max_bytes=limit, unread=unread, require_room=room)
             self._serve_client(client, sock, connection)
@@ -518,10 +515,6 @@ class Server:
         self._opening.pop(sock, None)
         self._admitted.pop(sock, None)
         abort(sock)
-
-    def _limit_bytes(self, client: ClientSession) -> int:
-        """Return how many bytes a message of a client may have."""
-        return min(self.worker.limits.max_bytes, self._limit_held(client))
 
     def _limit_held(self, client: ClientSession) -> int:
         """Return how many bytes of messages the worker keeps for the user of a client."""
@@ -547,7 +540,7 @@ class Server:
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
         try:
-            head, unread = read_head(sock, MAX_HANDSHAKE, b"GET ")
+            head, unread = read_head(sock, b"GET ")
         except NotHttpError:
             sock.sendall(_BAD_REQUEST)  # A client that expects TLS notices at once.
             raise
@@ -841,9 +834,8 @@ def make_server_context(
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     used = f"the certificate {cert} with the key {key or cert}"
     try:
-        context.load_cert_chain(
-            str(cert), None if key is None else str(key), lambda: " "
-        )  # Without one, OpenSSL asks for it.
+        # Without a password, OpenSSL would ask for one.
+        context.load_cert_chain(str(cert), None if key is None else str(key), lambda: " ")
         used = f"the certificates of clients' authorities in {client_ca}"
         if client_ca is not None:
             context.load_verify_locations(str(client_ca))
@@ -916,10 +908,3 @@ def _ping(connection: Connection) -> bool:
         connection.interrupt()
         return False
     return True
-
-
-def abort(sock: socket.socket) -> None:
-    """Close a socket; a thread that reads or writes gets an error."""
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-    sock.close()

@@ -53,9 +53,7 @@ class Authority:
     def issue(self, file: str, name: str, hosts: Sequence[str], days: int) -> None:
         """Write ``file``.pem and ``file``.key: a server's certificate if there are hosts, otherwise a user's."""
         key = ec.generate_private_key(ec.SECP256R1())
-        constraints = x509.BasicConstraints(ca=False, path_length=None)
-        public = key.public_key()
-        builder = _build(_name(name[:64]), public, self._name, self._key, days, constraints, "digital_signature")
+        builder = self._build(_name(name[:64]), key.public_key(), days)
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if hosts:
@@ -68,15 +66,17 @@ class Authority:
             old = x509.load_pem_x509_certificate(path.read_bytes())
         except ValueError:
             raise ConfigurationError(f"cannot renew {path}: it is not a certificate; make a new one") from None
-        constraints = x509.BasicConstraints(ca=False, path_length=None)
-        public: Any = old.public_key()
-        builder = _build(old.subject, public, self._name, self._key, days, constraints, "digital_signature")
+        builder = self._build(old.subject, old.public_key(), days)
         for extension in old.extensions:
             if isinstance(extension.value, x509.ExtendedKeyUsage | x509.SubjectAlternativeName):
                 builder = builder.add_extension(extension.value, critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         write_file(path, certificate.public_bytes(serialization.Encoding.PEM), mode=0o644)
         return f"valid until {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+
+    def _build(self, name: x509.Name, public: Any, days: int) -> x509.CertificateBuilder:
+        constraints = x509.BasicConstraints(ca=False, path_length=None)
+        return _build(name, public, self._name, self._key, days, constraints, "digital_signature")
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -73,18 +73,11 @@ def _check_approvals(config: WorkerConfig) -> list[str]:
 
 
 def _collect(checks: list[Callable[[], object]]) -> Iterator[str]:
-    """Yield the errors of checks."""
     for check in checks:
-        if (why := _explain(check)) is not None:
-            yield why
-
-
-def _explain(check: Callable[[], object]) -> str | None:
-    try:
-        check()
-    except (SyftError, OSError) as error:
-        return str(error)
-    return None
+        try:
+            check()
+        except (SyftError, OSError) as error:  # noqa: PERF203  # each check is made
+            yield str(error)
 
 
 def _check_access(config: WorkerConfig) -> list[str]:

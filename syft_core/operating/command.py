@@ -23,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--json", action="store_true", help="with --check, print what is wrong as JSON")
     parser.add_argument("--example", action="store_true", help="print a TOML file that explains every key")
     for name, text in _OPTIONS.items():
-        parser.add_argument(f"--{name}", dest=name.replace("-", "_"), help=text)
+        parser.add_argument(f"--{name}", help=text)
     parser.add_argument("--port", type=int, help="the port; 0 for any that is free (default: 8777)")
     parser.add_argument("--page-port", type=int, help="the port of the page for the owner (default: no page)")
     parser.add_argument("--page-hosts", nargs="+", metavar="NAME", help="further names by which browsers ask for it")
@@ -96,9 +96,8 @@ def _report(problems: list[str], as_json: bool) -> int | str:
 
 def _find_given(args: argparse.Namespace) -> Table:
     """Return the options of the command line that replace entries of the configuration."""
-    options = [name.replace("-", "_") for name in _OPTIONS]
-    names = (*options, "port", "page_port", "page_hosts", "threads", "data", "trusted")
-    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    others = ("config", "check", "json", "example", "run", "parser")
+    given = {name: value for name, value in vars(args).items() if value is not None and name not in others}
     if args.limits is not None:
         given["limits"] = {key: _parse_number(value) for key, _, value in (text.partition("=") for text in args.limits)}
     return given

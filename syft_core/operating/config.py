@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
 import sys
@@ -15,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from syft_core.desk.approvals import read_conditions
 from syft_core.desk.errors import ApprovalError
-from syft_core.exceptions import ConfigurationError
+from syft_core.exceptions import ConfigurationError, suggest
 from syft_core.network.address import DEFAULT_PORT, is_loopback
 from syft_core.operating.certificates import require_host
 from syft_core.operating.data import DataSource
@@ -37,7 +36,7 @@ _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MI
 
 
 class Conditions(Table):
-    """The conditions of a standing approval; see ``workers/moving/approvals.py``."""
+    """The conditions of a standing approval; see ``desk/approvals.py``."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,7 @@ class _Located:
         self._folder = folder
 
     def convert_table(self, cls: Any, table: Any, where: str) -> Any:
-        if not isinstance(table, Mapping):
-            raise ConfigurationError(f"cannot read {where}: expected a table; write it as in `--example`")
+        _require_table(table, where)
         kinds = get_type_hints(cls)
         for key in table:
             if key not in kinds:
@@ -221,8 +219,7 @@ class _Located:
             items = value if isinstance(value, list | tuple) else [value]
             return tuple([self._convert(args[0], item, where) for item in items])
         if origin is Mapping:
-            if not isinstance(value, Mapping):
-                raise ConfigurationError(f"cannot read {where}: expected a table; write it as in `--example`")
+            _require_table(value, where)
             return self._convert_entries(args[1], value, where)
         if kind is DataSource:
             read = DataSource.parse if isinstance(value, str) else DataSource.from_table
@@ -242,9 +239,8 @@ class _Located:
         }
 
     @staticmethod
-    def _read_conditions(name: str, table: object, where: str) -> Conditions:
-        if not isinstance(table, Mapping):
-            raise ConfigurationError(f"cannot read {where}: expected a table; write it as in `--example`")
+    def _read_conditions(name: str, table: Any, where: str) -> Conditions:
+        _require_table(table, where)
         try:
             return Conditions(read_conditions(name, table))
         except ApprovalError as error:
@@ -260,6 +256,11 @@ class _Located:
             name = {int: "a number", float: "a number", Path: "a path"}.get(kind, "a text")
             raise ConfigurationError(f"cannot read {where}: expected {name}, got {value!r}; write it as in `--example`")
         return value
+
+
+def _require_table(value: object, where: str) -> None:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"cannot read {where}: expected a table; write it as in `--example`")
 
 
 def _require_id(id: str) -> None:
@@ -292,8 +293,7 @@ def _parse_size(text: str, where: str) -> int:
 
 
 def _choose(key: str, known: Any) -> str:
-    near = difflib.get_close_matches(key, list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+    return suggest(key, known, f"choose from {', '.join(known)}")
 
 
 def _to_plain(value: object) -> Any:

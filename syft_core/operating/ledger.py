@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 
 from syft_core.exceptions import LedgerError
+from syft_core.ledgers.entry import Entry, EntryList
+from syft_core.ledgers.journal import BEFORE, JournalLine, find_earlier, iter_lines
 from syft_core.pictures import one_line, text_table
-from syft_core.workers.seeing.journal import BEFORE, JournalLine, find_earlier, iter_lines
-from syft_core.workers.seeing.ledger import Entry, Ledger
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,7 +61,7 @@ def _to_text(args: argparse.Namespace, lines: list[JournalLine]) -> str:
     if args.json:
         return "\n".join([json.dumps(line.content) for line, _ in chosen])
     rows = [(str(line.number), entry.event, *entry.cells(), one_line(entry.approver)) for line, entry in chosen]
-    return text_table(("line", "event", *Ledger.HEADER, "approved by"), rows)
+    return text_table(("line", "event", *EntryList.HEADER, "approved by"), rows)
 
 
 def _users_of(entry: Entry) -> list[str]:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import STATES
+from syft_core.ledgers.journal import Journal
 from syft_core.network.server import Latencies, Server
 from syft_core.operating.certificates import read_validity
 from syft_core.operating.tokens import TokenFile
-from syft_core.workers.seeing.journal import Journal
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -35,6 +35,7 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
     connected = sum(client.connection is not None for client in server.sessions)
     releases = releases_of(worker)
     states = [request.state for request in releases.requests]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     lines: list[str] = []
     for name, kind, text, values in (
         ("messages_total", "counter", "Messages handled.", {"": stats.messages}),
@@ -50,20 +51,10 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
             {'{what="connection"}': server.connections_refused, '{what="command"}': stats.refusals},
         ),
         ("restarts_total", "counter", "Restarts by the supervisor.", {"": restarts}),
-        (
-            "requests",
-            "gauge",
-            "Release requests by state.",
-            {f'{{state="{s}"}}': states.count(s) for s in STATES},
-        ),
+        ("requests", "gauge", "Release requests by state.", {f'{{state="{s}"}}': states.count(s) for s in STATES}),
         ("departures_total", "counter", "Objects that left.", {"": worker.ledger.departures}),
-        (
-            "rule_uses",
-            "gauge",
-            "Uses of standing approvals.",
-            {"": sum(a.uses.total for a in releases.approvals)},
-        ),
-        ("memory_peak_bytes", "gauge", "The most memory that the process has used.", {"": _measure_memory()}),
+        ("rule_uses", "gauge", "Uses of standing approvals.", {"": sum(a.uses.total for a in releases.approvals)}),
+        ("memory_peak_bytes", "gauge", "The most memory that the process has used.", {"": memory}),
         *_describe_ledger(worker.ledger.file),
         ("disk_free_bytes", "gauge", "What is free on the disk of a file.", _measure_disks(worker.ledger.file, files)),
         *_describe_expiry(files),
@@ -74,10 +65,6 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
         lines += [f"# HELP syft_{name} {text}", f"# TYPE syft_{name} {kind}"]
         lines += [f"syft_{name}{label} {value}" for label, value in values.items()]
     return "\n".join(lines) + "\n"
-
-
-def _measure_memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _describe_ledger(file: Journal | None) -> list[tuple[str, str, str, dict[str, int]]]:

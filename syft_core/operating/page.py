@@ -25,16 +25,16 @@ from dataclasses import dataclass, field
 from email.message import Message
 from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 from urllib.parse import parse_qs
 
 from syft_core.desk.approvals import suggest_conditions
 from syft_core.desk.errors import ReleaseError
 from syft_core.desk.handlers import describe_request, look_at
 from syft_core.desk.releases import releases_of
-from syft_core.desk.requests import Decision, ReleaseRequest
+from syft_core.desk.requests import TRANSITIONS, Decision, ReleaseRequest
 from syft_core.exceptions import AuthenticationError, SyftError
-from syft_core.network.address import is_loopback, is_unspecified
+from syft_core.network.address import is_loopback, is_unspecified, listen
 from syft_core.network.connection import interrupt
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
@@ -83,20 +83,12 @@ class PageRequest:
     @property
     def query(self) -> dict[str, str]:
         """The fields in the address; the first of each name."""
-        try:
-            fields = parse_qs(self.path.partition("?")[2], max_num_fields=10)
-        except ValueError:
-            return {}
-        return {name: values[0] for name, values in fields.items()}
+        return _parse_fields(self.path.partition("?")[2])
 
     @property
     def form(self) -> dict[str, str]:
         """The fields of a form; the first of each name."""
-        try:
-            fields = parse_qs(self.body.decode(), keep_blank_values=True, max_num_fields=10)
-        except ValueError:
-            return {}
-        return {name: values[0] for name, values in fields.items()}
+        return _parse_fields(self.body)
 
 
 @dataclass(frozen=True)
@@ -204,8 +196,7 @@ class Page:
     def start(self) -> None:
         """Listen, and answer in the background."""
         if self._listener is None:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            self._listener = socket.create_server((self.host, self.port), family=family, backlog=64)
+            self._listener = listen(self.host, self.port)
         self.port = self._listener.getsockname()[1]
         self._http = _HttpServer(self, self._listener)
         for target in (partial(self._http.serve_forever, 0.1), self._keep_house):
@@ -304,7 +295,7 @@ class Page:
         if matched := re.fullmatch(r"/requests/([0-9a-f]{16})(?:/(approve|deny|withdraw|show|rule))?", path):
             return self._respond_about(request, matched[1], matched[2], cookie, headers, owner)
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
-            revoke = partial(releases_of(worker).revoke, rule[1], owner.user)
+            revoke = partial(releases_of(worker).approvals.revoke, rule[1], owner.user)
             return self._change(revoke, "revoked a standing approval", owner)
         raise _refuse(404, "there is no such page")
 
@@ -321,7 +312,7 @@ class Page:
             return self._show(request, found, cookie, headers, None if verb is None else owner)
         if verb == "rule":
             return self._add_rule(found, request.form, owner)
-        return self._decide(found, str(verb), request.form, owner)
+        return self._decide(found, cast("Decision", verb), request.form, owner)
 
     def _show(
         self, request: PageRequest, found: ReleaseRequest, cookie: str, headers: Headers, looks: Identity | None = None
@@ -334,14 +325,12 @@ class Page:
             return _to_json(shown if values is None else {**shown, "values": values}, headers)
         return Response(views.review(found, shown, self._csrf_of(cookie), values), headers=headers)
 
-    def _decide(self, found: ReleaseRequest, verb: str, form: Mapping[str, str], owner: Identity) -> Response:
+    def _decide(self, found: ReleaseRequest, verb: Decision, form: Mapping[str, str], owner: Identity) -> Response:
         worker, why, digest = self.server.worker, form.get("why", "").strip(), form.get("digest", "")
         if (verb == "deny" and not why) or len(why) > MAX_REASON:
             raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
-        decision: Decision = "approve" if verb == "approve" else "deny" if verb == "deny" else "withdraw"
-        done = {"approve": "approved", "deny": "denied", "withdraw": "withdrawn"}[decision]
-        change = partial(releases_of(worker).decide, decision, found, why, owner.user, digest)
-        return self._change(change, f"request {done}", owner, id=found.id)
+        change = partial(releases_of(worker).requests.decide, verb, found, why, owner.user, digest)
+        return self._change(change, f"request {TRANSITIONS[verb][2]}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
         """Add a standing approval for what a request asks for, and approve the request."""
@@ -357,8 +346,8 @@ class Page:
             releases = releases_of(worker)
             if releases.requests.find(found, form.get("digest", "")).state != "open":
                 raise ReleaseError.decided(found.id, str(worker.id), found.state)
-            releases.allow(form.get("name", ""), conditions, owner.user)
-            releases.decide("approve", found, "", owner.user, form.get("digest", ""))
+            releases.approvals.add(form.get("name", ""), conditions, owner.user)
+            releases.requests.decide("approve", found, "", owner.user, form.get("digest", ""))
 
         return self._change(change, "added a standing approval", owner, id=found.id)
 
@@ -471,6 +460,15 @@ class Page:
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 """The header ``Host``: a name or an address, and a port."""
+
+
+def _parse_fields(text: str | bytes) -> dict[str, str]:
+    try:
+        decoded = text if isinstance(text, str) else text.decode()
+        fields = parse_qs(decoded, keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _digest(cookie: str) -> bytes:
@@ -603,9 +601,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a malformed request, without quoting it."""
-        self.request_version = (
-            self.protocol_version
-        )  # A malformed request may have none, and gets headers all the same.
+        # A malformed request may have none, and gets headers all the same.
+        self.request_version = self.protocol_version
         self._send(Response(f"{HTTPStatus(code).phrase}\n", code, "text/plain; charset=utf-8"))
 
     def version_string(self) -> str:

@@ -26,13 +26,7 @@ from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.hook.signatures import signature_of
 from syft_core.kinds import KINDS
-from syft_core.messages import (
-    Message,
-    Placed,
-    Run,
-    Search,
-    Store,
-)
+from syft_core.messages import Message, Placed, Run, Search, Store
 from syft_core.operating.activity import Activity
 from syft_core.operating.errors import QuotaExceededError
 from syft_core.peer import Id, Peer
@@ -241,7 +235,13 @@ class QuotaGuard:
 
     def _begin(self, account: Account, message: Message) -> float:
         """Raise if a rate is exceeded; return the processor time of this thread."""
-        self._require_rates(account, message)
+        allowance = account.allowance
+        for bucket, limit, what in (
+            (account.cpu, allowance.cpu_seconds, "CPU seconds per minute"),
+            (account.messages, allowance.messages, "messages per second"),
+        ):
+            if limit is not None and (seconds := bucket.wait()) > PATIENCE:
+                raise QuotaExceededError.rate(_name(message), account.user, what, limit, seconds)
         account.messages.use(1)
         return thread_time()
 
@@ -388,15 +388,6 @@ class QuotaGuard:
         return known
 
     # --- amounts
-
-    def _require_rates(self, account: Account, message: Message) -> None:
-        allowance = account.allowance
-        for bucket, limit, what in (
-            (account.cpu, allowance.cpu_seconds, "CPU seconds per minute"),
-            (account.messages, allowance.messages, "messages per second"),
-        ):
-            if limit is not None and (seconds := bucket.wait()) > PATIENCE:
-                raise QuotaExceededError.rate(_name(message), account.user, what, limit, seconds)
 
     def _require(self, account: Account, what: str, more: int, doing: str) -> None:
         """Raise if a user would have too much with ``more``; an operation is given by its name."""
@@ -584,7 +575,8 @@ def write_signature(op: Op, key: tuple[object, ...]) -> str:
 def _write(part: object) -> str:
     if isinstance(part, Form):
         dtype, grad = str(part.dtype).rpartition(".")[2], " grad" if part.requires_grad else ""
-        return f"{dtype}{list(part.shape)}{'' if part.strides is None else '/' + _digits(part.strides)}{grad}"
+        strides = "" if part.strides is None else f"/{','.join(map(str, part.strides))}"
+        return f"{dtype}{list(part.shape)}{strides}{grad}"
     if isinstance(part, type):
         return part.__name__
     if type(part) is tuple:
@@ -599,10 +591,6 @@ def _write(part: object) -> str:
 def _is_text(part: tuple[Any, ...]) -> bool:
     """Return whether a part is a type and a constant of it, which is written as it is."""
     return isinstance(part[0], type) and part[0] is not float and is_constant(part[1])
-
-
-def _digits(strides: Any) -> str:
-    return ",".join(map(str, strides))
 
 
 def _to_form(leaf: Tensor) -> Nested:

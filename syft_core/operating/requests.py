@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from syft_core.exceptions import ConfigurationError
 from syft_core.operating.tokens import parse_lifetime
-from syft_core.pictures import one_line, text_table
-from syft_core.values import Json, Table
+from syft_core.pictures import one_line, text_table, to_moment
+from syft_core.values import Table
 
 if TYPE_CHECKING:
     from syft_core.desk.client import Desk
@@ -108,9 +108,9 @@ def _list(args: argparse.Namespace, desk: Desk) -> object:
 
 
 def _cells(request: Table) -> tuple[str, ...]:
-    decided = f"{_to_moment(request['decided'])} by {request['decided_by']}" if request["decided"] else ""
+    decided = f"{to_moment(request['decided'])} by {request['decided_by']}" if request["decided"] else ""
     texts = request["user"] or request["peer"], request["form"], request["computed_from"], request["reason"]
-    return request["id"], request["state"], *map(one_line, texts), _to_moment(request["asked"]), one_line(decided)
+    return request["id"], request["state"], *map(one_line, texts), to_moment(request["asked"]), one_line(decided)
 
 
 def _show(args: argparse.Namespace, desk: Desk) -> object:
@@ -134,7 +134,7 @@ def _to_lines(table: Table, indent: str = "") -> Iterator[str]:
                 yield f"{indent}{name}:"
                 yield from _to_lines(part, indent + "  ")
         else:
-            text = _to_moment(value) if name in ("asked", "decided", "released", "made", "last_used") else str(value)
+            text = to_moment(value) if name in ("asked", "decided", "released", "made", "last_used") else str(value)
             yield f"{indent}{name}: {one_line(text)}"
 
 
@@ -184,7 +184,3 @@ def _to_date(text: str) -> str:
     if text[-1:] not in "mhd":
         return text
     return datetime.fromtimestamp(time.time() + (parse_lifetime(text) or 0)).isoformat(timespec="seconds")
-
-
-def _to_moment(seconds: Json) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds)) if seconds else ""

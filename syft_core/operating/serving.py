@@ -114,7 +114,7 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
         worker.load_data(data)
     else:
         files.callback(Storage(config.store, worker, data).close)
-    for warning in releases_of(worker).approvals.configure(worker, config.approvals):
+    for warning in releases_of(worker).approvals.configure(config.approvals):
         log_event(_log, logging.WARNING, warning)
     for name, peer in config.peers.items():
         worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca, name=peer.name)))
@@ -140,7 +140,7 @@ def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
     with worker.lock:
         worker.policy = make_policy(config.users, POLICIES[config.policy])
         worker.guard.configure(limit_bytes(config.users, _find_memory(config) // 2))
-        for warning in releases_of(worker).approvals.configure(worker, config.approvals):
+        for warning in releases_of(worker).approvals.configure(config.approvals):
             log_event(_log, logging.WARNING, warning)
     log_event(_log, logging.INFO, "the configuration was read again")
 

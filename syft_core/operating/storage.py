@@ -12,11 +12,12 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from syft_core.desk.approvals import StandingApproval
 from syft_core.desk.releases import releases_of
@@ -44,6 +45,7 @@ How many pointers its holder had is not known then.
 _DIGEST = hashlib.sha256().digest_size
 _APPROVALS = "approvals.json"
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Storage:
@@ -178,7 +180,7 @@ class Storage:
 
     def _restore_requests(self) -> None:
         """Take over requests and standing approvals; the worker has read its ledger already."""
-        worker, releases = self._worker, releases_of(self._worker)
+        releases = releases_of(self._worker)
         releases.requests.keeper = releases.approvals.keeper = self
         file = self.folder / _APPROVALS
         if file.exists():
@@ -190,14 +192,8 @@ class Storage:
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise _damaged(file, error, "standing approvals") from None
         for path in sorted(self.folder.glob("*.request")):
-            record, _ = self._read(path, "request")
-            try:
-                request = self._unpack_request(record)
-            except ConfigurationError:
-                raise
-            except (KeyError, TypeError, ValueError) as error:
-                raise _damaged(path, error, "request") from None
-            releases.requests.restore(worker, request)
+            request, _ = _read(path, "request", self._unpack_request)
+            releases.requests.restore(request)
 
     def _unpack_request(self, record: Table) -> ReleaseRequest:
         self._require_own(record)
@@ -237,29 +233,11 @@ class Storage:
         for path in self.folder.glob(f".*{TEMPORARY}"):  # A crash interrupted their writer before it answered.
             path.unlink()
         for path in sorted(self.folder.glob("*.object")):
-            record, digest = self._read(path, "object")
-            try:
-                entry = self._unpack(record)
-            except ConfigurationError:
-                raise
-            except (SerdeError, KeyError, TypeError, ValueError) as error:
-                raise _damaged(path, error, "object") from None
+            entry, digest = _read(path, "object", self._unpack)
             self._worker.object_store.put(entry.id, entry)
             set_owner(self._worker, entry.value, entry.id)
             self._digests[entry.id] = digest
         self._undo_first_calls()
-
-    @staticmethod
-    def _read(path: Path, what: str) -> tuple[Table, bytes]:
-        """Return the content of a file, and its digest."""
-        try:
-            data = memoryview(path.read_bytes())
-            content, digest = data[:-_DIGEST], bytes(data[-_DIGEST:])
-            if hashlib.sha256(content).digest() != digest:
-                raise SerdeError("the checksum is wrong")
-            return deserialize(content), digest
-        except (OSError, SerdeError, KeyError, TypeError, ValueError) as error:
-            raise _damaged(path, error, what) from None
 
     def _undo_first_calls(self) -> None:
         """Remove the state that the first call of a plan created, if a crash interrupted that call."""
@@ -283,12 +261,11 @@ class Storage:
     def _unpack(self, record: Table) -> Stored:
         self._require_own(record)
         entry = Stored(record["value"], record["holder"])
-        entry.id = record["id"]
-        entry.leases = 0 if record["published"] else LASTING
-        entry.published, entry.touched = record["published"], record["touched"]
+        for name in _ENTRY_FIELDS:
+            setattr(entry, name, record[name])
+        entry.leases = 0 if entry.published else LASTING
+        entry.schema = record.get("schema")  # Files of the first format do not have it.
         entry.publisher, entry.giver = _unpack_peer(record["publisher"]), _unpack_peer(record["giver"])
-        entry.writers, entry.access = record["writers"], record["access"]
-        entry.tags, entry.description, entry.schema = record["tags"], record["description"], record.get("schema")
         entry.sources = frozenset([self._unpack_source(*source) for source in record["sources"]])
         if record["own"] is not None:
             entry.source = self._unpack_source("source", *record["own"])
@@ -324,28 +301,37 @@ class Storage:
         return True
 
 
+def _read(path: Path, what: str, unpack: Callable[[Table], T]) -> tuple[T, bytes]:
+    """Return what a file contains, and its digest."""
+    try:
+        data = memoryview(path.read_bytes())
+        content, digest = data[:-_DIGEST], bytes(data[-_DIGEST:])
+        if hashlib.sha256(content).digest() != digest:
+            raise SerdeError("the checksum is wrong")
+        return unpack(deserialize(content)), digest
+    except ConfigurationError:
+        raise
+    except (OSError, SerdeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, error, what) from None
+
+
 def _is_lasting(entry: Stored) -> bool:
     if isinstance(entry.value, Program):
         return entry.published
     return bool(entry.published or entry.tags) and is_tensor(entry.value) and not ends_elsewhere(entry.value)
 
 
+_ENTRY_FIELDS = ("id", "tags", "description", "published", "touched", "holder", "writers", "access")
+
+
 def _pack(entry: Stored, worker: BaseWorker) -> Table:
     return {
         "format": FORMAT,
         "worker": worker.id,
-        "id": entry.id,
         "value": leave_graph(entry.value),
-        "tags": entry.tags,
-        "description": entry.description,
-        "schema": entry.schema,
-        "published": entry.published,
+        **{name: getattr(entry, name) for name in (*_ENTRY_FIELDS, "schema")},
         "publisher": _pack_peer(entry.publisher),
-        "touched": entry.touched,
-        "holder": entry.holder,
         "giver": _pack_peer(entry.giver),
-        "writers": entry.writers,
-        "access": entry.access,
         "sources": sorted([_pack_source(source) for source in entry.sources], key=repr),
         "own": None if entry.source is None else _pack_source(entry.source)[1:],
         "original": entry.sources is entry.root,
@@ -353,22 +339,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
 
 
 _CLAIMS = ("labels", "parties", "line")
-_REQUEST_FIELDS = (
-    "id",
-    "reason",
-    "forms",
-    "sources",
-    "names",
-    *_CLAIMS,
-    "state",
-    "decided_by",
-    "answer",
-    "asked_at",
-    "decided_at",
-    "released_at",
-    "is_of_owner",
-    "is_repeated",
-)
+_REQUEST_FIELDS = [field.name for field in fields(ReleaseRequest) if field.name not in ("peer", "objects", "lineage")]
 
 
 def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:

@@ -25,6 +25,7 @@ from typing import IO
 
 from syft_core.exceptions import ConfigurationError, SyftError
 from syft_core.files import write_file
+from syft_core.network.address import listen
 from syft_core.operating.activity import MISCONFIGURED, SIZE, STOP_SECONDS, Activity, Executing
 from syft_core.operating.config import WorkerConfig
 from syft_core.operating.logs import log_event
@@ -294,9 +295,7 @@ class Supervisor:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=128
-        )
+        return listen(host, port)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise ConfigurationError(f"cannot listen on {host}:{port}: {why}; choose another port or address") from None

@@ -6,7 +6,6 @@ A token is 256 random bits, which cannot be guessed, so a plain SHA-256 of it is
 from __future__ import annotations
 
 import argparse
-import difflib
 import hashlib
 import hmac
 import json
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from syft_core.exceptions import ConfigurationError
+from syft_core.exceptions import ConfigurationError, suggest
 from syft_core.files import lock_folder, require_secrecy, write_file
 from syft_core.network.identity import Identity
 from syft_core.pictures import one_line, text_table
@@ -212,9 +211,8 @@ def _revoke(args: argparse.Namespace) -> str:
         return f"token {token.name} of user {token.user} is revoked"
     names = [token.name for token in tokens if token.user == args.user and token.state != "revoked"]
     if not names:
-        near = difflib.get_close_matches(args.user, {token.user for token in tokens}, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; see `syft-core token list`"
-        raise ConfigurationError(f"cannot revoke the tokens of {args.user!r}: the user has none{hint}")
+        advice = suggest(args.user, {token.user for token in tokens}, "see `syft-core token list`")
+        raise ConfigurationError(f"cannot revoke the tokens of {args.user!r}: the user has none; {advice}")
     for name in names:
         tokens.revoke(name)
     return f"the tokens of user {args.user} are revoked: {', '.join(names)}"

@@ -7,6 +7,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from syft_core.desk.releases import releases_of
@@ -15,7 +16,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.network.server import ClientSession, Server
 from syft_core.operating.markup import Html, element, join, shorten, table
 from syft_core.peer import Id
-from syft_core.pictures import form_of, one_line
+from syft_core.pictures import form_of, one_line, to_moment, to_size
 from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
@@ -27,64 +28,7 @@ MAX_NAMES = 8
 """How many columns of a table are named."""
 LOCK_SECONDS = 1
 """How long to wait for the lock of a worker that computes."""
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2433; --soft: #5d677c; --line: #dfe3ea; --back: #f5f6f9; --card: #fff;
-  --accent: #3b5bdb; --accent-ink: #fff; --warn: #8f4a00; --warn-back: #fff4e0; --good: #217a3c; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9f0; --soft: #98a2b5; --line: #2d3444; --back: #12151c;
-  --card: #1a1f29; --accent: #91a7ff; --accent-ink: #10131a; --warn: #ffc069; --warn-back: #33270f; --good: #6fcf8a;
-  --bad: #ff8a80; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
-header, main { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
-header { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 16px; padding-top: 22px; }
-h1 { font-size: 22px; margin: 0; } h1 small { font-weight: 400; color: var(--soft); font-size: 15px; }
-h2 { font-size: 16px; margin: 0 0 8px; } h2 small { font-weight: 400; color: var(--soft); font-size: 13px; }
-header form { margin-left: auto; } header p { margin: 0; color: var(--soft); }
-a { color: var(--accent); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 18px 0; }
-.cards div, section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
-.cards div { padding: 12px 14px; } section { padding: 16px 18px; margin: 0 0 16px; overflow-x: auto; }
-.cards b { display: block; font-size: 24px; font-weight: 600; font-variant-numeric: tabular-nums; line-height: 1.25; }
-.cards span { color: var(--soft); font-size: 13px; }
-.cards svg { display: block; width: 100%; height: 26px; margin-top: 4px; stroke: var(--accent); fill: none; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th { text-align: left; font-weight: 500; color: var(--soft); font-size: 12.5px; white-space: nowrap; }
-th, td { padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
-tbody tr:last-child td { border-bottom: 0; }
-td { min-width: 88px; max-width: 340px; } td[data-label=reason] { min-width: 200px; }
-.nothing, dt { color: var(--soft); } .nothing { margin: 4px 0; }
-.badge { display: inline-block; border-radius: 20px; padding: 0 9px; font-size: 12.5px; border: 1px solid; white-space:
-  nowrap; color: var(--soft); }
-.open, .private { color: var(--warn); background: var(--warn-back); }
-.approved, .released, .standing { color: var(--good); }
-.denied, .error { color: var(--bad); }
-.id { white-space: nowrap; } .tag { font-family: ui-monospace, monospace; font-size: 13px; color: var(--accent); }
-button, input, .button { font: inherit; border-radius: 7px; padding: 6px 14px; border: 1px solid var(--line); }
-button, .button { cursor: pointer; background: var(--accent); color: var(--accent-ink); border-color: var(--accent);
-  text-decoration: none; white-space: nowrap; }
-.button { padding: 2px 12px; }
-button.quiet { background: none; color: var(--accent); } button.no { background: none; color: var(--bad); border-color:
-  currentColor; }
-input { background: var(--back); color: var(--ink); width: 100%; }
-select { font: inherit; padding: 6px; border-radius: 7px; background: var(--back); color: var(--ink); }
-.filter { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin-bottom: 10px; } .filter input { width:
-  160px; } .hidden { position: absolute; clip-path: inset(50%); }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; } label { color: var(--soft); font-size: 13px; }
-.single h2 { font-size: 15px; margin: 18px 0 4px; } .histogram { width: 100%; height: 60px; fill: var(--accent); }
-.single { max-width: 620px; margin: 8vh auto; } .single form { display: flex; flex-wrap: wrap; gap: 10px; align-items:
-  center; margin-top: 14px; }
-td form { margin: 0; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 12px 0; }
-dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 640px) {
-  header, main { padding-left: 12px; padding-right: 12px; } .cards { grid-template-columns: 1fr 1fr; }
-  thead { display: none; } tr { display: block; padding: 8px 0; border-bottom: 1px solid var(--line); }
-  tbody tr:last-child { border-bottom: 0; }
-  td { display: flex; gap: 10px; border: 0; padding: 2px 0; max-width: none; }
-  td:empty { display: none; }
-  td::before { content: attr(data-label); color: var(--soft); flex: 0 0 92px; font-size: 12.5px; }
-}
-"""
+STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
@@ -113,10 +57,10 @@ def overview(
     entries, requests = worker.object_store.entries(), list(releases_of(worker).requests)
     held = Counter(holder for entry in entries for holder in entry.holders)
     waiting = sum(request.state == "open" for request in requests)
-    stats = worker.stats
+    stats, recent = worker.stats, speeds[-5:]
     cards = element(
         "div",
-        _card(f"{_latest(speeds):,.0f}", "operations per second", _curve(speeds)),
+        _card(f"{sum(recent) / max(len(recent), 1):,.0f}", "operations per second", _curve(speeds)),
         _card(f"{stats.operations:,}", f"operations in {stats.messages:,} messages"),
         _card(to_size(stats.bytes_in + stats.bytes_out), "received and sent"),
         _card(str(sum(client.connection is not None for client in clients)), "clients connected"),
@@ -129,7 +73,7 @@ def overview(
         element("h1", f"{worker.id} ", element("small", "syft-core worker")),
         element(
             "p",
-            " · ".join([f"signed in as {user}", *_threads(), f"as of {_to_moment(time.time())} {time.strftime('%Z')}"]),
+            " · ".join([f"signed in as {user}", *_threads(), f"as of {to_moment(time.time())} {time.strftime('%Z')}"]),
         ),
         element("a", "Reload", href="/", class_="button"),
         _form("/logout", csrf, element("button", "Sign out", class_="quiet")),
@@ -149,15 +93,8 @@ def overview(
 
 def login(worker: Id, csrf: str, error: str = "") -> Html:
     """Return the page on which an owner signs in."""
-    field = element(
-        "input",
-        type="password",
-        name="token",
-        id="token",
-        autocomplete="off",
-        autofocus="",
-    )
-    form = _form("/login", csrf, element("label", "Token", for_="token"), field, element("button", "Sign in"))
+    token = _field("Token", "token", type="password", name="token", autocomplete="off", autofocus="")
+    form = _form("/login", csrf, token, element("button", "Sign in"))
     text = element("p", "Sign in with the token of an owner of this worker.", class_="nothing")
     return _single(f"Worker {worker}", *([element("p", error, class_="error")] if error else []), text, form)
 
@@ -167,7 +104,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     _, state, who, forms, sources, reason, answer = request.cells()
     facts = [
         ("asked by", f"{who}, with the token of an owner" if request.is_of_owner else who),
-        ("asked", _to_moment(request.asked_at)),
+        ("asked", to_moment(request.asked_at)),
         ("object", one_line(request.names)),
         ("form", forms),
         ("computed from", sources),
@@ -177,9 +114,9 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     facts += [("program", f"{request.line} (as the user says)")] if request.line else []
     facts += [("a share", f"held by {', '.join(request.parties)} (as the user says)")] if request.parties else []
     if request.decided_by and request.decided_at is not None:
-        facts.append(("decided", f"{_to_moment(request.decided_at)} by {one_line(request.decided_by)}"))
+        facts.append(("decided", f"{to_moment(request.decided_at)} by {one_line(request.decided_by)}"))
     facts += [("answer", answer)] if answer else []
-    facts += [("fetched", _to_moment(request.released_at))] if request.released_at is not None else []
+    facts += [("fetched", to_moment(request.released_at))] if request.released_at is not None else []
     parts = [_facts(facts)]
     if values is not None:
         parts += [element("h2", "What would leave"), *[_summary(summary) for summary in values]]
@@ -225,25 +162,20 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     if request.state != "open":
         return []
     look = [_form(f"{path}/show", csrf, element("button", "Show what would leave", class_="quiet"))] if may_show else []
-    why = element("input", id="why", name="why", required="", maxlength="500")
-    label = element("label", "Reason, for the user", for_="why")
+    why = _field("Reason, for the user", "why", name="why", required="", maxlength="500")
     rule = shown["rule"]
     forms = [
         *look,
         _form(f"{path}/approve", csrf, digest, element("button", "Approve")),
-        _form(f"{path}/deny", csrf, digest, label, why, element("button", "Deny", class_="no")),
+        _form(f"{path}/deny", csrf, digest, why, element("button", "Deny", class_="no")),
     ]
     if rule["user"] and rule["computed_from"]:
         name = f"{rule['user']}-{request.id[:4]}"
         inputs = [
-            element("label", "Name of the rule", for_="rule-name"),
-            element("input", id="rule-name", name="name", required="", value=name),
-            element("label", "How often in all", for_="rule-count"),
-            element("input", id="rule-count", name="count", type="number", min="1", value="20"),
-            element("label", "How often within 24 hours", for_="rule-day"),
-            element("input", id="rule-day", name="per_day", type="number", min="1"),
-            element("label", "Until", for_="rule-until"),
-            element("input", id="rule-until", name="until", type="date"),
+            _field("Name of the rule", "rule-name", name="name", required="", value=name),
+            _field("How often in all", "rule-count", name="count", type="number", min="1", value="20"),
+            _field("How often within 24 hours", "rule-day", name="per_day", type="number", min="1"),
+            _field("Until", "rule-until", name="until", type="date"),
         ]
         what = f"{rule['user']} may have {rule['form']}, computed from {', '.join(rule['computed_from'])}"
         button = element("button", "Approve this, and add the rule", class_="quiet")
@@ -277,8 +209,8 @@ def _requests(requests: Sequence[ReleaseRequest]) -> Html:
         text = "Review" if state == "open" else "Show"
         marks = {"class_": "button"} if state == "open" else {}
         link = element("a", text, href=f"/requests/{id}", aria_label=f"{text} request {id}", **marks)
-        decided = "" if request.decided_at is None else f"{_to_moment(request.decided_at)} by {request.decided_by}"
-        rows.append((link, id, _badge(state), *rest, _to_moment(request.asked_at), one_line(decided), answer))
+        decided = "" if request.decided_at is None else f"{to_moment(request.decided_at)} by {request.decided_by}"
+        rows.append((link, id, _badge(state), *rest, to_moment(request.asked_at), one_line(decided), answer))
     return table(header, rows, "nobody has asked for anything", len(requests) - MAX_ROWS)
 
 
@@ -341,7 +273,7 @@ def _sessions(clients: Sequence[ClientSession], held: Counter[Any]) -> Html:
         (
             one_line(str(client.peer)),
             one_line(str(client.peer.id)),
-            _to_moment(client.since),
+            to_moment(client.since),
             _state_of(client),
             str(client.in_flight),
             f"{held[client.peer.id]:,}",
@@ -381,7 +313,6 @@ _QUOTAS = ("objects", "memory", "pointers", "CPU seconds", "messages")
 
 
 def _usage(account: Any) -> tuple[str, ...]:
-    """Return what a user has, and what the user may have."""
     limits = account.allowance
     return (
         _to_share(f"{account.objects:,}", limits.objects),
@@ -405,8 +336,7 @@ def _ledger(ledger: Ledger, query: Mapping[str, str] | None) -> Html:
     options += [element("option", name, value=name, **({"selected": ""} if name == event else {})) for name in events]
     form = element(
         "form",
-        element("label", "User", for_="user"),
-        element("input", id="user", name="user", value=user),
+        _field("User", "user", name="user", value=user),
         element("label", "Event", for_="event"),
         element("select", *options, id="event", name="event"),
         element("button", "Filter", class_="quiet"),
@@ -453,17 +383,16 @@ def _form(action: str, csrf: str, *children: Html) -> Html:
     return element("form", hidden, *children, method="post", action=action)
 
 
+def _field(label: str, id: str, **attributes: str) -> Html:
+    return join([element("label", label, for_=id), element("input", id=id, **attributes)])
+
+
 def _card(value: str, name: str, *more: Html) -> Html:
     return element("div", element("b", value), element("span", name), *more)
 
 
 def _badge(text: str, kind: str = "") -> Html:
     return element("span", text, class_=f"badge {kind or text}")
-
-
-def _latest(speeds: Sequence[float]) -> float:
-    recent = speeds[-5:]
-    return sum(recent) / len(recent) if recent else 0.0
 
 
 def _curve(speeds: Sequence[float]) -> Html:
@@ -477,20 +406,3 @@ def _curve(speeds: Sequence[float]) -> Html:
 def _shorten(id: object) -> Html:
     text = one_line(str(id))
     return element("span", text if len(text) <= 12 else f"{text[:10]}…", class_="id")
-
-
-def _to_moment(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-
-
-def to_size(count: float) -> str:
-    """Return a number of bytes as text.
-
-    >>> to_size(999), to_size(2_340_000)
-    ('999 B', '2.3 MB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

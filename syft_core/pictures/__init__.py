@@ -4,19 +4,19 @@ These are pure functions: they send no messages and do not depend on the rest of
 """
 
 from syft_core.pictures.boxes import chain_html, describe_form, form_of, worker_html
-from syft_core.pictures.sequence import Arrow, Repeated, fold, sequence_svg
-from syft_core.pictures.tables import html_table, one_line, text_table
+from syft_core.pictures.events import EventList, TraceEvent
+from syft_core.pictures.tables import html_table, one_line, text_table, to_moment, to_size
 
 __all__ = [
-    "Arrow",
-    "Repeated",
+    "EventList",
+    "TraceEvent",
     "chain_html",
     "describe_form",
-    "fold",
     "form_of",
     "html_table",
     "one_line",
-    "sequence_svg",
     "text_table",
+    "to_moment",
+    "to_size",
     "worker_html",
 ]

@@ -78,12 +78,10 @@ def _get_child(link: Tensor) -> Tensor:
 
 
 def _is_wrapper(link: Tensor) -> bool:
-    """Return whether ``link`` is a wrapper."""
     return getattr(type(link), "is_wrapper", False) is True
 
 
 def _is_pointer(link: Tensor) -> bool:
-    """Return whether ``link`` is a pointer."""
     return hasattr(type(link), "point_to_attr")
 
 

@@ -10,6 +10,8 @@ from html import escape
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from syft_core.pictures.tables import truncate
+
 T = TypeVar("T")
 
 TOP, ROW, MARGIN, MIN_GAP = 48, 42, 34, 150
@@ -173,21 +175,16 @@ def _place_lifelines(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str
 
 
 def _text_width(arrow: Arrow) -> float:
-    """Return the width of the text of an arrow."""
-    return max(len(_format_label(arrow)), len(_truncate(arrow.detail, MAX_DETAIL)) * 0.85) * CHARACTER
+    return max(len(_format_label(arrow)), len(truncate(arrow.detail, MAX_DETAIL)) * 0.85) * CHARACTER
 
 
 def _half_width(name: str) -> float:
     """Return half the width of the box around a name."""
-    return max(40.0, len(_truncate(name, MAX_NAME)) * 4.3 + 14)
-
-
-def _truncate(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return max(40.0, len(truncate(name, MAX_NAME)) * 4.3 + 14)
 
 
 def _format_label(arrow: Arrow) -> str:
-    return _truncate(arrow.label, MAX_LABEL) + (f" ({arrow.times} ×)" if arrow.times > 1 else "")  # noqa: RUF001  # times
+    return truncate(arrow.label, MAX_LABEL) + (f" ({arrow.times} ×)" if arrow.times > 1 else "")  # noqa: RUF001  # times
 
 
 def _draw_lifeline(name: str, x: float, bottom: float) -> str:
@@ -196,7 +193,7 @@ def _draw_lifeline(name: str, x: float, bottom: float) -> str:
         f'<line class="life" x1="{x:g}" x2="{x:g}" y1="50" y2="{bottom:g}"/>'
         f'<g class="actor"><title>{escape(name)}</title>'
         f'<rect class="head" x="{x - half:g}" y="18" width="{2 * half:g}" height="32" rx="7"/>'
-        f'<text class="name" x="{x:g}" y="39">{escape(_truncate(name, MAX_NAME))}</text></g>'
+        f'<text class="name" x="{x:g}" y="39">{escape(truncate(name, MAX_NAME))}</text></g>'
     )
 
 
@@ -222,7 +219,7 @@ def _draw_label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
     above, below = (y - 8, y + 14) if anchor == "middle" else (y - 4, y + 10)
     place = "" if anchor == "middle" else ' style="text-anchor:start"'
     failed = " failed" if arrow.kind == "failure" else ""
-    text = escape(_truncate(arrow.detail, MAX_DETAIL))
+    text = escape(truncate(arrow.detail, MAX_DETAIL))
     detail = f'<text class="detail{failed}" x="{x:g}" y="{below:g}"{place}>{text}</text>'
     label = f'<text class="label{failed}" x="{x:g}" y="{above:g}"{place}>{escape(_format_label(arrow))}</text>'
     return label + (detail if arrow.detail else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from html import escape
 
@@ -21,6 +22,29 @@ def one_line(text: str) -> str:
     text = text.replace("\\", "\\\\")
     text = "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text])
     return re.sub("(?<= ) ", r"\\x20", text)
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return a text of at most ``limit`` characters; a longer one ends with an ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def to_moment(seconds: float) -> str:
+    """Return a time in seconds since 1970 as date and time of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def to_size(count: float) -> str:
+    """Return a number of bytes as text.
+
+    >>> to_size(999), to_size(2_340_000)
+    ('999 B', '2.3 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -387,7 +387,7 @@ TEXTS = {
         "--example`",
     ),
     ("ApprovalError", "unknown"): (
-        ("study", "bob", "; did you mean 'a-study'?"),
+        ("study", "bob", "did you mean 'a-study'?"),
         "cannot find the standing approval 'study': worker 'bob' has none of that name; did you mean 'a-study'?",
     ),
     ("ApprovalError", "taken"): (

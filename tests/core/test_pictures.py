@@ -10,16 +10,8 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
 from syft_core.hook.forms import form
-from syft_core.pictures import (
-    Arrow,
-    Repeated,
-    chain_html,
-    fold,
-    form_of,
-    html_table,
-    sequence_svg,
-    text_table,
-)
+from syft_core.pictures import chain_html, form_of, html_table, text_table
+from syft_core.pictures.sequence import Arrow, Repeated, fold, sequence_svg
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor

@@ -272,19 +272,19 @@ def test_rules_and_their_uses_survive_a_restart(hook: Any, tmp_path: Path) -> No
 
 
 def test_the_configuration_adds_changes_and_removes_rules_but_not_what_was_revoked(bob: Any, scans: Any) -> None:
-    assert bob.approvals.configure(bob, {"study": {**SCANS, "count": 1}}) == []
+    assert bob.approvals.configure({"study": {**SCANS, "count": 1}}) == []
     scans.mean().get()
-    bob.approvals.configure(bob, {"study": {**SCANS, "count": 3}})
+    bob.approvals.configure({"study": {**SCANS, "count": 3}})
     assert bob.approvals.find("study").to_table()["used"] == 1
 
     bob.revoke("study")
-    (warning,) = bob.approvals.configure(bob, {"study": {**SCANS, "count": 3}})
+    (warning,) = bob.approvals.configure({"study": {**SCANS, "count": 3}})
     assert "was revoked, and stays so" in warning
     with pytest.raises(GetNotPermittedError, match="it was revoked"):
         scans.mean().get()
-    bob.approvals.configure(bob, {})
+    bob.approvals.configure({})
     assert len(bob.approvals) == 0
-    (warning,) = bob.approvals.configure(bob, {"old": {**SCANS, "until": "2020-01-01"}})
+    (warning,) = bob.approvals.configure({"old": {**SCANS, "until": "2020-01-01"}})
     assert "has expired" in warning
 
 
@@ -296,7 +296,7 @@ def test_uses_of_rules_in_the_configuration_are_counted_across_restarts_and_remo
         bob = VirtualWorker(hook, id="keeper", ledger=Ledger("keeper", tmp_path / "ledger"))
         bob.load_data([torch.tensor([1.0, 3.0]).private_tensor([]).tag("#scans")])
         for tables in (rules, {}, rules):
-            bob.approvals.configure(bob, tables)
+            bob.approvals.configure(tables)
         assert bob.approvals.find("study").uses.total == used
         mean = bob.search("#scans")[0].mean()
         if used < 3:

@@ -19,11 +19,11 @@ import torch
 
 from syft_core import cli
 from syft_core.exceptions import GetNotPermittedError, LedgerError, WriteNotPermittedError
+from syft_core.ledgers.journal import MAX_TEXT, Journal
 from syft_core.messages import Batch, Call, Fetch, FetchAll, Forward, Search, SendOn
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.party.virtual import VirtualWorker
-from syft_core.workers.seeing.journal import MAX_TEXT, Journal
 from syft_core.workers.seeing.ledger import MAX_REFUSALS, Entry, Ledger, read_ledger
 
 

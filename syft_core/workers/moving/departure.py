@@ -15,6 +15,7 @@ from syft_core.departures import RULES
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.ledgers.entry import Entry
 from syft_core.messages import Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
@@ -23,7 +24,7 @@ from syft_core.workers.moving.transfer import ends_elsewhere, hand_over, is_tens
 from syft_core.workers.party.store import Stored, is_leaf
 from syft_core.workers.running.execution import attribute
 from syft_core.workers.running.failures import require_success
-from syft_core.workers.seeing.ledger import Departure, Entry, describe_departure
+from syft_core.workers.seeing.ledger import Departure, describe_departure
 from syft_core.workers.seeing.permissions import Verb, refusal
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from syft_core.exceptions import OperationNotAllowedError, SyftError, ValueRefusedError
-from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.chain import is_chain, plain_end
 from syft_core.hook.dispatch import dispatch, framework_of, frameworks_of_types
 from syft_core.hook.forms import Form
@@ -53,11 +52,8 @@ def require_undisclosed(execution: Execution, is_known: bool = False) -> None:
             raise ValueRefusedError.undecided(op.name, str(execution.worker.id), op.instead)
     for target in execution.written:
         if not any(target is operand for operand in execution.operands):
-            raise OperationNotAllowedError.refused_by(
-                "worker",
-                op.name,
-                "a target of private values must be stored there; send it first",
-            )
+            why = "a target of private values must be stored there; send it first"
+            raise OperationNotAllowedError.refused_by("worker", op.name, why)
 
 
 def require_forms(execution: Execution, result: Nested, expected: list[Form | None]) -> Nested:
@@ -136,7 +132,12 @@ def run_dry(execution: Execution) -> DryRun:
     ends = [end for leaf in leaves(call) if (end := plain_end(leaf)) is not None]
     device = _form(execution, ends[0]).device if ends else None
     on_device = framework.infers_on_device(execution.modes)
-    shadow = partial(_zeros, framework) if on_device else partial(_shadow, framework, device)
+
+    def shadow(argument: Nested) -> Tensor:
+        if not on_device:
+            return framework.shadow(argument, device)
+        return framework.zeros([argument], [])[0] if type(argument) is Form else argument
+
     try:
         return _run_in_place_of(execution, shadow)
     except Exception as error:
@@ -160,12 +161,11 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
         return None  # It would draw numbers that the sender expects.
     errors: list[Exception] = []
     for kind in range(EXAMPLES):
-        examples = _Examples(execution, kind)
         try:
-            return _run_in_place_of(execution, examples)
+            return _run_in_place_of(execution, partial(_make_example, execution, kind))
+        except _NoExampleError:  # noqa: PERF203  # each kind may fail in another way
+            break
         except Exception as error:  # noqa: BLE001  # a framework may raise any error
-            if examples.are_missing:
-                break
             errors.append(error)
     if len(errors) < 2:
         return None
@@ -178,27 +178,21 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
 
 
 _DIGITS = re.compile(r"\d+")
-
-
 EXAMPLES = 4
 """How many kinds of examples there are: zeros, ones, identity matrices, different numbers."""
 
 
-class _Examples:
-    """Replaces forms by examples of one kind."""
+class _NoExampleError(Exception):
+    """A framework has no example of a form."""
 
-    def __init__(self, execution: Execution, kind: int) -> None:
-        self._framework, self._kind = execution.framework, kind
-        self.are_missing = False
 
-    def __call__(self, argument: object) -> Tensor:
-        if type(argument) is not Form:
-            return argument
-        example = self._framework.example(argument, self._kind)
-        if example is None:
-            self.are_missing = True
-            raise ValueRefusedError("there is no such example")
-        return example
+def _make_example(execution: Execution, kind: int, argument: object) -> Tensor:
+    if type(argument) is not Form:
+        return argument
+    example = execution.framework.example(argument, kind)
+    if example is None:
+        raise _NoExampleError
+    return example
 
 
 def _run_in_place_of(execution: Execution, replace: Callable[[Nested], Tensor]) -> DryRun:
@@ -218,14 +212,6 @@ def _replace(execution: Execution, replace: Callable[[Nested], Tensor], leaf: Te
         return replace(leaf)
     replaced = replace(_form(execution, end))
     return rebuild(leaf, lambda _end: replaced) if is_chain(leaf) and not is_framework_tensor(type(leaf)) else replaced
-
-
-def _shadow(framework: FrameworkAttributes, device: object, argument: object) -> Tensor:
-    return framework.shadow(argument, device)
-
-
-def _zeros(framework: FrameworkAttributes, argument: object) -> Tensor:
-    return framework.zeros([argument], [])[0] if type(argument) is Form else argument
 
 
 def _form(execution: Execution, end: Tensor) -> Form:

@@ -6,12 +6,10 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from functools import lru_cache
-from html import escape
-from itertools import islice, zip_longest
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -19,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from syft_core.departures import RULES
 from syft_core.exceptions import LedgerError
 from syft_core.files import has_room
+from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event, read_ledger
+from syft_core.ledgers.journal import Journal, read_last
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of, html_table, one_line, text_table
+from syft_core.pictures import form_of, one_line
 from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Table
-from syft_core.workers.seeing.journal import Journal, find_earlier, iter_lines, read_last
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
@@ -31,34 +30,8 @@ if TYPE_CHECKING:
     from syft_core.workers.party.store import Sources, Stored
     from syft_core.workers.party.worker import Worker
 
-Event: TypeAlias = Literal[
-    "departed",
-    "released",
-    "resent",
-    "undelivered",
-    "refused",
-    "requested",
-    "approved",
-    "denied",
-    "withdrawn",
-    "seen",
-    "standing",
-    "revoked",
-    "opened",
-    "continued",
-    "recovered",
-]
-"""What an entry records.
-
-An object that was "released" departed with the approval of the owner, and was "resent" if that happened again because a
-crash interrupted the first time; "undelivered" corrects an earlier entry: sending the object failed, so it may not have
-arrived. The approval of a request may be "withdrawn"; a "standing" approval may be "revoked". An owner has "seen" the
-values of a request.
-"""
+__all__ = ["Entry", "Ledger", "read_ledger"]
 _log = logging.getLogger(__name__)
-DEPARTURES = frozenset({"departed", "released", "resent"})
-DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "standing", "revoked"})
-"""Entries that decide what may leave later."""
 
 
 class Grant(NamedTuple):
@@ -95,73 +68,6 @@ MAX_REFUSALS = 10
 REFUSAL_SECONDS = 60.0
 MAX_REFUSED = 16
 """How many objects of one refusal are described."""
-
-
-class Entry(NamedTuple):
-    """Who took which object and when, its form, and what it was computed from; never a value."""
-
-    when: float
-    user: str
-    id: Id
-    form: str
-    sources: tuple[Any, ...]
-    to: str
-    reason: str = ""
-    names: tuple[str, ...] = ()
-    """The tags of each source at that time, "" for a source without tags; empty if no source had any."""
-    peer: Id = ""
-    """The id of the worker that sent the request."""
-    event: Event = "departed"
-    request: str | None = None
-    """The id of the release request, if there is one."""
-    approver: str = ""
-    """Who decided on it."""
-    digest: str = ""
-    """The digest of what was reviewed, or of a standing approval."""
-    rule: str = ""
-    """The name of the standing approval, if there is one."""
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.when))
-        sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
-        return moment, one_line(self.user), one_line(str(self.id)), one_line(self.form), _join(sources), *self._end()
-
-    def describe_sources(self) -> str:
-        """Return the escaped tags of the sources, and how many others there are."""
-        unnamed = len(self.sources) - sum(map(bool, self.names))
-        others = [f"{unnamed} unnamed {'object' if unnamed == 1 else 'objects'}"] if unnamed else []
-        return _join([*dict.fromkeys(filter(None, self.names)), *others])
-
-    def kind(self) -> tuple[str, ...]:
-        """Return the cells that are equal for repetitions of the same departure."""
-        names = sorted(set(filter(None, self.names)))
-        others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
-        return one_line(self.user), one_line(self.form), _join(names) + others, *self._end()
-
-    def to_line(self) -> Table:
-        """Return the entry as it is written to a file, without empty fields."""
-        moment = datetime.fromtimestamp(self.when, timezone.utc).isoformat(timespec="microseconds")
-        fields = {"time": moment, "event": self.event, **self._asdict(), "id": str(self.id), "peer": str(self.peer)}
-        fields["sources"] = tuple(map(str, self.sources))  # Other programs read large integers as floats.
-        del fields["when"]
-        return {name: value for name, value in fields.items() if value not in ("", (), None)}
-
-    @classmethod
-    def from_line(cls, line: Table) -> Entry:
-        """Invert ``to_line``."""
-        fields = {"user": "", "id": "", "form": "", "sources": (), "to": "", **line}
-        fields["when"] = datetime.fromisoformat(line["time"]).timestamp()
-        fields.update({name: tuple(fields[name]) for name in ("sources", "names") if name in fields})
-        return cls(**{name: fields[name] for name in cls._fields if name in fields})
-
-    def _end(self) -> tuple[str, str]:
-        return one_line(self.to), one_line(self.reason)
-
-
-def _join(sources: Iterable[str]) -> str:
-    """Join names of sources, escaping commas within them."""
-    return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
 def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: object = None) -> list[Entry]:
@@ -238,36 +144,21 @@ def join_sources(entries: Iterable[Stored]) -> Sources:
 
 def describe_lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
     """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
-    sources = _in_order(found) if len(found) > 1 else list(found)
+    sources = order_sources(found) if len(found) > 1 else list(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
-    names = tuple(map(_tags_of, sources))
+    names = tuple(map(tags_of, sources))
     return ids, to, reason, names if any(names) else ()
 
 
-def describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
-    """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
-    sources = _in_order(join_sources(entries))
-    tagged = dict.fromkeys(tags for source in sources if (tags := _tags_of(source)))
-    untagged = [source for source in sources if not _tags_of(source)]
-    own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
-    counts = ((len(own), f"of {peer}"), (len(untagged) - len(own), "of others"))
-    parts = [*tagged, *[f"{n} unnamed {'object' if n == 1 else 'objects'} {whose}" for n, whose in counts if n]]
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-
-
-def is_of(giver: Peer | None, peer: Peer) -> bool:
-    """Return whether a source is of the user of a peer."""
-    original = None if giver is None else giver.original
-    return original is not None and (original.user == peer.user if peer.user is not None else original.id == peer.id)
-
-
 @lru_cache(maxsize=64)
-def _in_order(sources: Sources) -> list[Any]:
+def order_sources(sources: Sources) -> list[Any]:
+    """Return sources in the order in which they were made; first those that are not stored here."""
     numbered = [source for source in sources if hasattr(source, "serial")]
     return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
 
 
-def _tags_of(source: object) -> str:
+def tags_of(source: object) -> str:
+    """Return the tags of a source in one text, which is empty if it has none."""
     tags = getattr(source, "tags", None)
     return _join_tags(tags) if tags else ""
 
@@ -276,13 +167,6 @@ def _tags_of(source: object) -> str:
 def _join_tags(tags: frozenset[str]) -> str:
     text = " ".join(sorted(tags))
     return text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
-
-
-def read_ledger(path: str | Path) -> Iterator[Entry]:
-    """Yield the entries of a file and of those it continues; raise ``LedgerError`` at the first changed line."""
-    for file in (*find_earlier(Path(path)), Path(path)):
-        for line in iter_lines(file):
-            yield Entry.from_line(line.content)
 
 
 class _Refused(NamedTuple):
@@ -303,7 +187,7 @@ class _Refused(NamedTuple):
         return [Entry(time.time(), str(self.peer), "", "", (), "", reason, (), self.peer.id, "refused")]
 
 
-class Ledger:
+class Ledger(EntryList):
     """The departures of one worker, oldest first. It prints as a table and renders in a notebook.
 
     With a path, every entry is also appended to that file, before the object leaves; refusals and release requests are
@@ -311,17 +195,11 @@ class Ledger:
     ``read_ledger(path)``. In memory are the last departures only.
     """
 
-    HEADER = ("when", "who", "object", "form", "computed from", "to", "reason")
-    SUMMARY = ("times", "who", "form", "computed from", "to", "reason")
-
     def __init__(
         self, owner: str, path: str | Path | None = None, sync: Sync = "departures", limit: int | None = None
     ) -> None:
-        self.owner = owner
+        super().__init__(owner, MAX_REMEMBERED)
         self._sync = sync
-        self._lines: deque[Entry] = deque()
-        self._forgotten = 0
-        """How many departures are not in memory any more."""
         self._lock = threading.Lock()
         self.held: dict[int, list[Entry]] = {}
         """What leaves with the answers to messages, by the identity of the message."""
@@ -347,7 +225,7 @@ class Ledger:
         if departed:
             with self._lock:
                 self._lines.extend(departed)
-                self._forget()
+                self.departures += len(departed)
 
     def hold(self, message: Message, departed: list[Entry]) -> None:
         """Keep what is to be recorded when the answer to a message leaves: it may still fail."""
@@ -368,7 +246,9 @@ class Ledger:
     def withdraw(self, entries: Sequence[Entry], why: str) -> None:
         """Record that sending objects failed, which are recorded as departed: they may not have arrived."""
         with self._lock:
-            self._lines = deque([kept for kept in self._lines if all(kept is not entry for entry in entries)])
+            kept = [line for line in self._lines if all(line is not entry for entry in entries)]
+            self.departures -= len(self._lines) - len(kept)
+            self._lines = deque(kept, self._lines.maxlen)
         with suppress(LedgerError):  # The journal has logged it, and the earlier entries say too much, not too little.
             failed = [entry._replace(reason=f"{entry.reason}: {why}", event="undelivered") for entry in entries]
             self.record(*[entry._replace(when=time.time()) for entry in failed])
@@ -389,66 +269,14 @@ class Ledger:
                 with suppress(LedgerError):  # The journal has logged it.
                     self.record(*refused.describe())
 
-    def _forget(self) -> None:
-        """Forget the oldest departures if there are too many."""
-        while len(self._lines) > MAX_REMEMBERED:
-            self._lines.popleft()
-            self._forgotten += 1
-
-    @property
-    def departures(self) -> int:
-        """How many objects have left since the start."""
-        return self._forgotten + len(self._lines)
-
     def close(self) -> None:
         """Close the file: nothing can leave after that."""
         self.count_refusals(0)
         if self.file is not None:
             self.file.close()
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._lines)
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, index: int) -> Entry:
-        return self._lines[index]
-
     def read_last(self, size: int = 1 << 20) -> list[Entry]:
         """Return the last entries of the file, with refusals and decisions; without a file, the last departures."""
         if self.file is None:
             return list(self._lines)
         return [Entry.from_line(line) for line in read_last(self.file.path, size)]
-
-    def kinds(self) -> list[tuple[str, ...]]:
-        """Return one row per kind of departure, starting with the number of repetitions."""
-        counted = Counter(line.kind() for line in self._lines)
-        return [(str(times), *kind) for kind, times in counted.items()]
-
-    def summary(self) -> str:
-        """Return a table with one row per kind of departure, which stays short for long trainings."""
-        return text_table(self.SUMMARY, self.kinds()) + self._earlier() if self._lines else self._nothing()
-
-    def __str__(self) -> str:
-        return text_table(self.HEADER, self._cells()) + self._earlier() if self._lines else self._nothing()
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        kinds = self.kinds()
-        if not kinds:
-            return f"<div>{escape(self._nothing())}</div>"
-        page = html_table(f"what left {self.owner}", self.SUMMARY, kinds)
-        page += f"<p>{escape(self._earlier().strip())}</p>" if self._forgotten else ""
-        lines = html_table("", self.HEADER, self._cells())
-        return f"<div>{page}<details><summary>every departure</summary>{lines}</details></div>"
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        return [line.cells() for line in self._lines]
-
-    def _earlier(self) -> str:
-        return f"\nand {self._forgotten:,} earlier departures, which are not in memory" if self._forgotten else ""
-
-    def _nothing(self) -> str:
-        return f"nothing has left {self.owner!r}"

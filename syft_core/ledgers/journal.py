@@ -47,23 +47,15 @@ class Journal:
         self._lock = threading.Lock()
         self._first: list[Table] = []
         """The line that a new file begins with, until it is written."""
+        self._file = -1
         try:
             self._file = self._open()
-        except OSError as error:
-            raise LedgerError.unusable(self.path, error.strerror or type(error).__name__) from None
-        try:
             self._continue()
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise LedgerError.unusable(self.path, error.strerror or type(error).__name__) from None
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError):
+                raise _unusable(self.path, error) from None
             raise
-
-    @property
-    def size(self) -> int:
-        """How many bytes the file has."""
-        return self._size
 
     @property
     def total_size(self) -> int:
@@ -132,13 +124,6 @@ class Journal:
             self._begin(aside.name, self._hash)
         return aside
 
-    def _rotate_if_large(self) -> None:
-        if self._limit is not None and self._size > self._limit:
-            try:
-                _log.info("the ledger of worker %r continues after %s", self._owner, self.rotate().name)
-            except OSError as error:
-                _log.error("worker %r cannot begin a new ledger file: %s", self._owner, error)
-
     def append(self, *entries: Table, sync: bool) -> None:
         """Write lines, and wait until they are on disk if ``sync``; if that fails, raise and leave no part of them."""
         with self._lock:
@@ -159,7 +144,11 @@ class Journal:
                 _log.error("worker %r cannot write to its ledger %s: %s", self._owner, self.path, error)
                 raise LedgerError.unwritable(self._owner, error.strerror or type(error).__name__) from None
             self._first, self._hash, self._size = [], hash, self._size + len(written)
-        self._rotate_if_large()
+        if self._limit is not None and self._size > self._limit:
+            try:
+                _log.info("the ledger of worker %r continues after %s", self._owner, self.rotate().name)
+            except OSError as error:
+                _log.error("worker %r cannot begin a new ledger file: %s", self._owner, error)
 
     def _write(self, lines: bytes) -> None:
         rest = memoryview(lines)
@@ -207,7 +196,7 @@ def iter_lines(path: Path, to_be_mended: bool = False) -> Iterator[JournalLine]:
                 elif not to_be_mended:
                     raise LedgerError.incomplete(path, line.number + 1)
     except OSError as error:
-        raise LedgerError.unusable(path, error.strerror or type(error).__name__) from None
+        raise _unusable(path, error) from None
 
 
 def _list_rotated(path: Path) -> list[Path]:
@@ -238,7 +227,7 @@ def _read_first(path: Path) -> Table | None:
         with path.open("rb") as file:
             line = file.readline()
     except OSError as error:
-        raise LedgerError.unusable(path, error.strerror or type(error).__name__) from None
+        raise _unusable(path, error) from None
     try:
         content = json.loads(line) if line.endswith(b"\n") else None
     except ValueError:
@@ -274,6 +263,10 @@ def _find_before(before: JournalLine, content: bytes) -> str:
         except (ValueError, KeyError, TypeError):
             pass
     return before.hash
+
+
+def _unusable(path: Path, error: OSError) -> LedgerError:
+    return LedgerError.unusable(path, error.strerror or type(error).__name__)
 
 
 def _hash(before: str, content: bytes) -> str:

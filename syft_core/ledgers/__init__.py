@@ -1,0 +1,1 @@
+"""Ledgers without their workers: the file, its entries, and how they are shown."""
