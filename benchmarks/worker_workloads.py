@@ -157,6 +157,56 @@ class PlannedEpoch(Epoch):
         return perf_counter() - start
 
 
+def protected_clocks(hook: Any) -> dict[str, Callable[[], float]]:
+    """Return clocks for an addition and an SGD step, with and without quotas, on plain and on private data."""
+    from syft_core.workers.party.virtual import VirtualWorker  # noqa: PLC0415  # the ancestor's Python has none
+
+    hook.local_worker.user = "ann"
+    owner = VirtualWorker(hook, id="zoe's program")
+    owner.user = "zoe"
+    found: dict[str, Callable[[], float]] = {}
+    for quotas in (False, True):
+        for private in (False, True):
+            name = f"{'quotas' if quotas else 'no quotas'}, {'private' if private else 'plain'}"
+            worker = VirtualWorker(hook, id=name)
+            if quotas:
+                worker.guard = make_guard(worker)
+            x, y = place([torch.rand(ELEMENTS), torch.rand(ELEMENTS)], worker, owner if private else None)
+            found[f"add: {name}"] = Clock("x + y", {"x": x, "y": y})
+            data, target = place(
+                [torch.rand(BATCH, 784), torch.randint(10, (BATCH,))], worker, owner if private else None
+            )
+            model = Epoch().model.send(worker)
+            names = {"train": train, "model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.01)}
+            names.update({"data": data, "target": target})
+            found[f"step: {name}"] = Clock("train(model, optimizer, data, target)", names, block=0.004)
+    return found
+
+
+def make_guard(worker: Any) -> Any:
+    """Return the guard of a served worker, with a record of what it executes."""
+    import os  # noqa: PLC0415
+
+    from syft_core.operating.activity import SIZE, Activity  # noqa: PLC0415
+    from syft_core.operating.quotas import QuotaGuard, limit_bytes  # noqa: PLC0415
+
+    record = os.memfd_create("activity")
+    os.truncate(record, SIZE)
+    return QuotaGuard(worker, limit_bytes({}, 8 << 30), activity=Activity(record))
+
+
+def place(tensors: list[Any], worker: Any, owner: Any) -> list[Any]:
+    """Send tensors or, if they are private, let their owner publish them and find them."""
+    if owner is None:
+        return [tensor.send(worker) for tensor in tensors]
+    found = []
+    for tensor in tensors:
+        tag = f"#{len(worker._objects)}"
+        owner.send(tensor.private_tensor([owner.user]).tag(tag), worker).publish()
+        found += worker.search(tag)
+    return found
+
+
 def main() -> None:
     from syft_core.workers.party.virtual import VirtualWorker  # noqa: PLC0415  # the ancestor's Python has none
     from syft_torch.hook import TorchHook  # noqa: PLC0415
@@ -171,7 +221,7 @@ def main() -> None:
         "planned epoch": PlannedEpoch(*create("planned")),
         "planned epoch by wire": PlannedEpoch(*create("by wire", serialize=True)),
     }
-    serve({}, {**clocks(*create("")), **planned})
+    serve({}, {**clocks(*create("")), **planned, **protected_clocks(hook)})
 
 
 if __name__ == "__main__":

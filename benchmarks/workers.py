@@ -22,6 +22,11 @@ ADD_LIMIT, EPOCH_LIMIT, PLAN_LIMIT, WIRE_PLAN_LIMIT = 12.0, 2.5, 1.3, 2.0
 FASTER = {"pointer add": 8.0, "send": 6.0, "get": 6.0}
 """How many times faster than the ancestor each should be."""
 EPOCH_ROUNDS, ANCESTOR_EPOCH_ROUNDS = 15, 2
+PROTECTED: dict[str, dict[str, float | None]] = {
+    "add": {"quotas, plain": 1.3, "no quotas, private": 3.0, "quotas, private": None},
+    "step": {"quotas, plain": 1.3, "no quotas, private": None, "quotas, private": None},
+}
+"""The targets of what protection costs."""
 
 
 def main() -> None:
@@ -48,6 +53,7 @@ def parse() -> argparse.Namespace:
 def report(own: Process, old: Process | None, rounds: int) -> str:
     parts = [
         *compare_with_plain(own, old, rounds),
+        *compare_protected(own, rounds),
         *(compare_with_ancestor(own, old, rounds) if old else []),
         footer(old),
     ]
@@ -72,6 +78,23 @@ def compare_with_plain(own: Process, old: Process | None, rounds: int) -> Iterat
             plain_row("the same through the wire format, in process", by_wire, WIRE_PLAN_LIMIT, None),
         ],
     )
+
+
+def compare_protected(own: Process, rounds: int) -> Iterator[str]:
+    """Yield the parts that say what quotas and private data cost."""
+    rows = []
+    for what, text, times in (
+        ("add", "`x + y`, 10 elements", rounds),
+        ("step", "an SGD step of the MLP", EPOCH_ROUNDS),
+    ):
+        for name, limit in PROTECTED[what].items():
+            found = compare(own.clock(f"{what}: no quotas, plain"), own.clock(f"{what}: {name}"), times)
+            shown = "-" if limit is None else f"≤ {limit:g}"
+            met = "-" if limit is None else verdict(found.ratio, limit)
+            times_shown = milli(found.a), milli(found.b)
+            rows.append([f"{text}: {name}", *times_shown, f"**{found.ratio:.2f}**", found.interval(), shown, met])
+    yield "**What protection costs**, in process, compared with plain data on a worker without quotas"
+    yield table(["", "without ms", "with ms", "ratio", "95 %", "target", ""], rows)
 
 
 def plain_row(name: str, found: Comparison, limit: float, old: Comparison | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -158,19 +158,22 @@ class Plan(Identified):
     def _make_examples(self, length: int) -> Iterator[Any]:
         if self._shapes is None:
             raise PlanError(f"cannot record the plan {self.name!r}: it needs examples; pass tensors or `args_shape`")
-        hook: Any = current_hook()
+        captured = find_captured(self.forward, self.state)
+        # First the framework of the function's own tensors, then the one that was hooked last.
+        hooks = sorted(attached_hooks()[::-1], key=lambda hook: not hook.attributes.find_state(captured))
         dtypes = [*self._dtypes, *[None] * (len(self._shapes) - len(self._dtypes))]
         for shape, dtype in zip(self._shapes, dtypes, strict=True):
-            yield self._make_zeros(hook, [length if side == -1 else side for side in shape], dtype)
+            yield self._make_zeros(hooks, [length if side == -1 else side for side in shape], dtype)
 
-    def _make_zeros(self, hook: FrameworkHook, shape: list[int], dtype: object) -> Tensor:
-        try:
-            return hook.create_zeros(*shape, dtype=dtype)
-        except TypeError as error:
-            raise PlanError(
-                f"cannot record the plan {self.name!r}: {dtype!r} in `args_dtypes` is not a dtype; pass dtypes, "
-                f"e.g. `args_dtypes=[{hook.name}.float32]`"
-            ) from error
+    def _make_zeros(self, hooks: list[FrameworkHook], shape: list[int], dtype: object) -> Tensor:
+        """Return an example of the first framework that has a dtype."""
+        for hook in hooks:
+            with suppress(TypeError):
+                return hook.create_zeros(*shape, dtype=dtype)
+        raise PlanError(
+            f"cannot record the plan {self.name!r}: {dtype!r} in `args_dtypes` is not a dtype; pass dtypes, "
+            f"e.g. `args_dtypes=[{hooks[0].name}.float32]`"
+        )
 
     @property
     def program(self) -> Program | None:

@@ -113,6 +113,21 @@ def test_bad_dtypes_are_refused(hook: Any, dtypes: Any, why: str) -> None:
         sy.func2plan(args_shape=[(2,)], args_dtypes=dtypes)(lambda x: x * 2)
 
 
+def test_dtypes_say_which_of_two_hooked_frameworks_is_meant(hook: Any, bob: Any, numpy_hook: Any) -> None:
+    plan = sy.func2plan(args_shape=[(-1, 2)], args_dtypes=[torch.float32])(lambda x: x * 2)
+
+    assert plan.send(bob)(torch.ones(3, 2).send(bob)).get().tolist() == [[2, 2]] * 3
+
+
+def test_the_state_of_a_plan_says_which_of_two_hooked_frameworks_is_meant(hook: Any, bob: Any, numpy_hook: Any) -> None:
+    model = torch.nn.Linear(2, 1)
+    plan = sy.func2plan(args_shape=[(-1, 2)])(lambda x: model(x))
+    x = torch.ones(3, 2)
+    expected = model(x).tolist()
+
+    assert plan.send(bob)(x.send(bob)).get().tolist() == expected
+
+
 def test_the_arguments_of_the_ancestor_are_accepted() -> None:
     assert list(inspect.signature(sy.func2plan).parameters) == ["args_shape", "state", "trace_autograd", "args_dtypes"]
     inspect.signature(sy.Plan.build).bind(None, 1, 2, trace_autograd=True)
