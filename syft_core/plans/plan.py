@@ -160,7 +160,8 @@ class Plan(Identified):
             raise PlanError(f"cannot record the plan {self.name!r}: it needs examples; pass tensors or `args_shape`")
         captured = find_captured(self.forward, self.state)
         # First the framework of the function's own tensors, then the one that was hooked last.
-        hooks = sorted(attached_hooks()[::-1], key=lambda hook: not hook.attributes.find_state(captured))
+        latest_first = attached_hooks()[::-1]
+        hooks = sorted(latest_first, key=lambda hook: not hook.attributes.find_state(captured))
         dtypes = [*self._dtypes, *[None] * (len(self._shapes) - len(self._dtypes))]
         for shape, dtype in zip(self._shapes, dtypes, strict=True):
             yield self._make_zeros(hooks, [length if side == -1 else side for side in shape], dtype)
