@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
@@ -155,6 +156,8 @@ def _apply(kernels: Kernels, op: Callable[..., Array], x: Array) -> Array:
 
 # --- protocols
 
+_register = partial(protocol, uses="nothing", has_helper=True, accuses=True)
+
 
 def _require_rows(party: Role, x: Array) -> None:
     """Raise unless an operand has the rows of an authenticated share."""
@@ -183,13 +186,10 @@ def _sends_dealing(count: int, free: Sequence[Shape], dependent: Sequence[Shape]
     return 8 * (count * (count - 1) * sum(map(prod, [*free, *dependent])) + sum(map(prod, dependent)))
 
 
-@protocol(
+@_register(
     rounds=1,
     sends=lambda *, shape: _sends_dealing(2, [shape]),
     opens="nothing",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     informs_client=True,
 )
 def auth_random(party: Role, *, shape: Shape) -> Steps:
@@ -215,13 +215,10 @@ def auth_add_public(party: Role, x: Array, y: Array) -> Steps:
     return (yield from _add(party, x, y))
 
 
-@protocol(
+@_register(
     rounds=2,
     sends=lambda x, **_options: _sends_dealing(2, [x.shape]) + 16 * prod(x.shape),
     opens="x - r, uniform because r is; to the provider, a digest of it under a nonce",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
 )
 def auth_input(party: Role, x: Array, *, owner: int) -> Steps:
     """Share a value that the party of rank ``owner`` holds; the arrays of the others give the shape only.
@@ -275,13 +272,10 @@ def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **
     return total
 
 
-@protocol(
+@_register(
     rounds=lambda *_specs, **options: 2 + (options.get("divisor", 1) != 1),
     sends=_sends_product,
     opens="x - a and y - b, uniform; with a divisor, also the product plus a uniform mask",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     checks_operands=True,
 )
 def auth_mul(party: Role, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> Steps:
@@ -345,13 +339,10 @@ def _sends_quotient(x: Spec, *, divisor: int) -> int:  # by contract
     return _sends_dealing(count, [shape], [shape, shape]) + _sends_opening(count, shape)
 
 
-@protocol(
+@_register(
     rounds=2,
     sends=_sends_quotient,
     opens="x plus a uniform mask",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     checks_operands=True,
 )
 def auth_truncate(party: Role, x: Array, *, divisor: int) -> Steps:
@@ -371,13 +362,10 @@ def auth_truncate(party: Role, x: Array, *, divisor: int) -> Steps:
     return (yield from _truncate(party, x, divisor))
 
 
-@protocol(
+@_register(
     rounds=2,
     sends=lambda x: _sends_dealing(_parties(x), [], [x.shape[1:]]) + _sends_opening(_parties(x), x.shape[1:]),
     opens="x, to all parties, and nothing of the upper 32 bits, which are masked",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     reveals=True,
 )
 def auth_open(party: Role, x: Array) -> Steps:

@@ -262,7 +262,7 @@ class Group:
         """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
         if self._waits:
             found = rehearse(self.kernels, name, specs, settings, len(self.parties))
-            self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.dependent())
+            self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.forms[1])
             if self._ahead > MAX_AHEAD:
                 self.parties[0].flush()
                 self._ahead = 0

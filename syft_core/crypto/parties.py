@@ -285,7 +285,7 @@ def _keeps_results(channel: Channel, message: RunProtocol) -> bool:
 
 
 def _dealt(demands: Iterable[Correlation]) -> list[Spec]:
-    return [spec for demand in demands for spec in (*demand.free(), *demand.dependent())]
+    return [spec for demand in demands for specs in demand.forms for spec in specs]
 
 
 def _bytes_of(specs: Iterable[Spec]) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from inspect import signature
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.kernels import LONG, Array, Kernels, Shape, dtype_name, size_of
 from syft_core.crypto.prg import Stream
@@ -34,6 +34,9 @@ class Spec(NamedTuple):
         return kernels.expand(stream, self.dtype, self.shape)
 
 
+Forms: TypeAlias = tuple[tuple[Spec, ...], tuple[Spec, ...]]
+
+
 def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
     """Return arrays of these forms, with the next random numbers of a stream.
 
@@ -52,20 +55,15 @@ def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Arra
 class Correlation:
     """Random values that fit together, such as a product and its factors: one share for each party.
 
-    A subclass is a frozen dataclass, whose fields describe the forms. ``free`` lists arrays that are uniformly random:
-    every party expands its share from the seed that it shares with the provider. ``dependent`` lists the arrays that
-    ``derive`` computes from them. All parties but the first expand these from their seeds too, so the provider sends
-    one correction to the first party, and nothing to the others.
+    A subclass is a frozen dataclass, whose fields describe the forms. The free arrays are uniformly random: every party
+    expands its share from the seed that it shares with the provider. ``derive`` computes the dependent arrays from
+    them. All parties but the first expand these from their seeds too, so the provider sends one correction to the first
+    party, and nothing to the others.
     """
 
-    name: ClassVar[str]
-
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of the arrays that are uniformly random."""
-        raise NotImplementedError
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the arrays that follow from the free ones."""
+    @cached_property
+    def forms(self) -> Forms:
+        """The forms of the free arrays, and those of the dependent ones."""
         raise NotImplementedError
 
     def kept(self) -> Sequence[tuple[int, Spec]]:
@@ -84,11 +82,6 @@ class Correlation:
     def label(self) -> bytes:
         """Identifies the form of the correlation: each party counts how many of a form it has used."""
         return repr(self).encode()
-
-    @cached_property
-    def forms(self) -> tuple[tuple[Spec, ...], tuple[Spec, ...]]:
-        """The forms of the free and of the dependent arrays."""
-        return tuple(self.free()), tuple(self.dependent())
 
 
 # --- requests
@@ -248,9 +241,9 @@ class Protocol:
     """What the parties see in the clear, and why it reveals nothing."""
     uses: str
     """The correlations it uses up."""
-    parties: int | None
+    parties: int | None = None
     """The number of parties it needs; None if it is right for any number."""
-    has_helper: bool
+    has_helper: bool = False
     """Whether the provider takes part, instead of only dealing correlations."""
     reveals: bool = False
     """Whether the parties learn a value, so that each of them must permit it."""
@@ -278,29 +271,15 @@ class Protocol:
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
 
 
-def protocol(
-    *,
-    rounds: int | Cost,
-    sends: int | Cost,
-    opens: str,
-    uses: str,
-    parties: int | None = None,
-    has_helper: bool = False,
-    reveals: bool = False,
-    informs_client: bool = False,
-    keeps_mask: bool = False,
-    by_line: bool = False,
-    checks_operands: bool = False,
-    accuses: bool = False,
-    protects: bool = False,
-    name: str = "",
-) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
-    """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
+def protocol(*, prefix: str = "", **facts: Any) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
+    """Register a generator function as a protocol, with the facts that ``Protocol`` describes.
+
+    A test compares its costs with what a run counts.
+    """
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
-        key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line, checks_operands, accuses, protects
-        PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, *facts))
+        key = function.__name__ = prefix + function.__name__  # The name under which a client runs it.
+        PROTOCOLS.register(key, Protocol(key, function, **facts))
         return function
 
     return register

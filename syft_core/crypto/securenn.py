@@ -17,6 +17,7 @@ The registered names begin with ``snn_``. At the provider, the operands are form
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -197,6 +198,8 @@ def _compare(party: Role, shape: Shape, length: int, given: tuple[Array, ...] | 
 
 # --- protocols
 
+_register = partial(protocol, prefix="snn_", parties=2, has_helper=True)
+
 
 def _per_element(bits: int, words: int) -> Cost:
     """Return a cost: so many times the bits of a word, as digits of a byte each, and so many words, per element."""
@@ -212,14 +215,11 @@ def _cost(bits: int, words: int, dtype: str) -> int:
     return _per_element(bits, words)(Spec((), dtype))
 
 
-@protocol(
-    name="snn_select_share",
+@_register(
     rounds=1,
     sends=_per_element(0, 4),
     opens="as spdz_mul",
     uses="one triple",
-    parties=2,
-    has_helper=True,
 )
 def select_share(party: Role, alpha: ShareOrSpec, x: ShareOrSpec, y: ShareOrSpec) -> Steps:
     """Select y where the bit alpha is 1, and x where it is 0, of one shape (Algorithm 2).
@@ -234,14 +234,11 @@ def select_share(party: Role, alpha: ShareOrSpec, x: ShareOrSpec, y: ShareOrSpec
     return c if party.helps else x + c + (yield from _share_zero(party, x))
 
 
-@protocol(
-    name="snn_private_compare",
+@_register(
     rounds=2,
     sends=lambda x, *_others: prod(x.shape) * 2 + prod(x.shape[:-1]) * x.shape[-1] // 8,
     opens="to P2: whether x > r, xor the bit beta, which P2 does not know",
     uses="nothing",
-    parties=2,
-    has_helper=True,
 )
 def private_compare(party: Role, x: ShareOrSpec, r: ShareOrSpec, beta: ShareOrSpec) -> Steps:
     """Compare a number with shared bits and a number r that P0 and P1 know (Algorithm 3).
@@ -277,14 +274,11 @@ def private_compare(party: Role, x: ShareOrSpec, r: ShareOrSpec, beta: ShareOrSp
     return Spec(shape, dtype) if party.helps else shares[0]
 
 
-@protocol(
-    name="snn_share_convert",
+@_register(
     rounds=4,
     sends=_per_element(3, 4),
     opens="to P2: both shares of a, plus uniform masks; and the bit eta' = eta xor eta'', with a random eta''",
     uses="nothing",
-    parties=2,
-    has_helper=True,
 )
 def share_convert(party: Role, a: ShareOrSpec) -> Steps:
     """Convert shares in Z_L to shares in Z_(L-1) of the same number from 0 to L - 2 (Algorithm 4).
@@ -333,14 +327,11 @@ def share_convert(party: Role, a: ShareOrSpec) -> Steps:
     return _add(kernels, y, u if party.leads else _negate(kernels, u))
 
 
-@protocol(
-    name="snn_msb",
+@_register(
     rounds=4,
     sends=_per_element(3, 8),
     opens="to P0 and P1: 2a plus a uniform mask, a fresh one for each element; to P2: a bit xor a random bit",
     uses="one triple",
-    parties=2,
-    has_helper=True,
 )
 def msb(party: Role, a: ShareOrSpec) -> Steps:
     """Compute the most significant bit of shares in Z_(L-1), as shares in Z_L (Algorithm 5).
@@ -386,14 +377,11 @@ def msb(party: Role, a: ShareOrSpec) -> Steps:
     return gamma + delta - 2 * theta + (yield from _share_zero(party, a))
 
 
-@protocol(
-    name="snn_relu_deriv",
+@_register(
     rounds=8,
     sends=_per_element(6, 12),
     opens="as snn_share_convert and snn_msb",
     uses="one triple",
-    parties=2,
-    has_helper=True,
 )
 def relu_deriv(party: Role, a: ShareOrSpec) -> Steps:
     """Compute 1 where a >= 0, and 0 elsewhere, for a in [-2^(l-2), 2^(l-2)) (Algorithm 6).
@@ -412,14 +400,11 @@ def relu_deriv(party: Role, a: ShareOrSpec) -> Steps:
     return gamma + 1 if party.leads else gamma
 
 
-@protocol(
-    name="snn_relu",
+@_register(
     rounds=9,
     sends=_per_element(6, 16),
     opens="as snn_relu_deriv and spdz_mul",
     uses="two triples",
-    parties=2,
-    has_helper=True,
 )
 def relu(party: Role, a: ShareOrSpec) -> Steps:
     """Compute max(a, 0) = a · ``relu_deriv``(a) + u, for a in [-2^(l-2), 2^(l-2)) (Algorithm 7).
@@ -440,14 +425,11 @@ def _sends_division(x: Spec, y: Spec, *, bit_len_max: int | None = None) -> int:
     return prod(broadcast(x.shape, y.shape)) * (2 * sign + 3 * product + bits * (sign + product) + product)
 
 
-@protocol(
-    name="snn_division",
+@_register(
     rounds=lambda x, _y, *, bit_len_max=None: 10 + 9 * _quotient_bits(x, bit_len_max),
     sends=_sends_division,
     opens="as snn_relu_deriv and spdz_mul",
     uses="two triples for each bit of the quotient, and three more",
-    parties=2,
-    has_helper=True,
 )
 def division(party: Role, x: ShareOrSpec, y: ShareOrSpec, *, bit_len_max: int | None = None) -> Steps:
     """Divide x by y and round towards 0, bit by bit (Algorithm 8, with signs).
@@ -515,14 +497,11 @@ def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
     return kept[:, 0]
 
 
-@protocol(
-    name="snn_maxpool",
+@_register(
     rounds=lambda x: _count_rounds(prod(x.shape)),
     sends=lambda x: (prod(x.shape) - 1) * _cost(6, 18, x.dtype),
     opens="as snn_relu_deriv and spdz_mul",
     uses="two triples for each level",
-    parties=2,
-    has_helper=True,
 )
 def maxpool(party: Role, x: ShareOrSpec) -> Steps:
     """Find the largest of all elements and its position among them, the first if there are several; shapes are (1,).
@@ -552,14 +531,11 @@ def _padded(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-@protocol(
-    name="snn_maxpool_deriv",
+@_register(
     rounds=lambda x: _count_rounds(prod(x.shape)) + 2,
     sends=lambda x: (prod(x.shape) - 1) * _cost(6, 18, x.dtype) + _cost(0, 2 + _padded(prod(x.shape)), x.dtype),
     opens="as snn_maxpool; to P2: shares of the position plus uniform masks",
     uses="two triples for each level",
-    parties=2,
-    has_helper=True,
 )
 def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
     """Compute 1 at the position of the largest of all elements, the first if there are several, and 0 elsewhere.
@@ -606,8 +582,7 @@ def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int)
     return (*shape[:-2], *sides)
 
 
-@protocol(
-    name="snn_maxpool2d",
+@_register(
     rounds=lambda _x, *, kernel_size=1, **_options: _count_rounds(prod(_pair(kernel_size))),
     sends=lambda x, *, kernel_size=1, stride=1, padding=0: (
         prod(_pooled_shape(x.shape, kernel_size, stride, padding))
@@ -616,8 +591,6 @@ def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int)
     ),
     opens="as snn_maxpool",
     uses="two triples for each level",
-    parties=2,
-    has_helper=True,
 )
 def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Sides = 1, padding: int = 0) -> Steps:
     """Find the largest element of each window over the last two axes, with ``maxpool`` on all windows at once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -15,6 +15,7 @@ from syft_core.crypto.protocol import (
     Common,
     Correlation,
     Draw,
+    Forms,
     Keep,
     Open,
     Recall,
@@ -44,13 +45,10 @@ class Triple(Correlation):
     dtype: str
     options: Options = ()
 
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of a and b."""
-        return Spec(self.x, self.dtype), Spec(self.y, self.dtype)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of c."""
-        return (Spec(self.z, self.dtype),)
+    @cached_property
+    def forms(self) -> Forms:
+        """The forms of a and b, and that of c."""
+        return (Spec(self.x, self.dtype), Spec(self.y, self.dtype)), (Spec(self.z, self.dtype),)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute c."""
@@ -59,33 +57,19 @@ class Triple(Correlation):
 
 
 @dataclass(frozen=True)
-class MaskedTriple(Correlation):
+class MaskedTriple(Triple):
     """Uniform a, and c = a ∘ b for a bilinear operation ∘ and a mask b that the parties have kept."""
 
-    op: str
-    x: Shape
-    y: Shape
-    z: Shape
-    dtype: str
-    options: Options = ()
     mask: int = 0
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of a."""
-        return (Spec(self.x, self.dtype),)
+    @cached_property
+    def forms(self) -> Forms:
+        """The form of a, and that of c."""
+        return (Spec(self.x, self.dtype),), (Spec(self.z, self.dtype),)
 
     def kept(self) -> Sequence[tuple[int, Spec]]:
         """Return the number and the form of b."""
         return ((self.mask, Spec(self.y, self.dtype)),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of c."""
-        return (Spec(self.z, self.dtype),)
-
-    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
-        """Compute c."""
-        a, b = free
-        return (BILINEAR[self.op](kernels, a, b, **dict(self.options)),)
 
     def bind(self, mask: int) -> Correlation:
         """Return the same for the mask of a number."""
@@ -99,13 +83,10 @@ class Square(Correlation):
     x: Shape
     dtype: str
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of a."""
-        return (Spec(self.x, self.dtype),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of c."""
-        return (Spec(self.x, self.dtype),)
+    @cached_property
+    def forms(self) -> Forms:
+        """The form of a, and that of c."""
+        return (Spec(self.x, self.dtype),), (Spec(self.x, self.dtype),)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute c."""
@@ -122,17 +103,15 @@ class DividedProduct(Correlation):
     product: Correlation
     mask: TruncationMask
 
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of the masks of the factors, and of s."""
-        return *self.product.free(), *self.mask.free()
+    @cached_property
+    def forms(self) -> Forms:
+        """The forms of the masks of the factors and of s, and those of what the division needs."""
+        free, dependent = self.mask.forms
+        return (*self.product.forms[0], *free), dependent
 
     def kept(self) -> Sequence[tuple[int, Spec]]:
         """Return the kept mask of a factor, if there is one."""
         return self.product.kept()
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of what the division by the divisor needs."""
-        return self.mask.dependent()
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute it from r = s - c."""
@@ -146,9 +125,8 @@ class DividedProduct(Correlation):
 
 
 def _sends_product(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
-    bytes_each = 8 if x.dtype == "int64" else 4
     z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
-    return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
+    return ITEM_BYTES[x.dtype] * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
 def _sends_masked(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
@@ -298,9 +276,7 @@ def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: i
 
 @protocol(
     rounds=lambda *_specs, **options: 1 + (options.get("divisor", 1) != 1),
-    sends=lambda x, **options: (
-        (8 if x.dtype == "int64" else 4) * prod(x.shape) * (1 + (options.get("divisor", 1) != 1))
-    ),
+    sends=lambda x, **options: ITEM_BYTES[x.dtype] * prod(x.shape) * (1 + (options.get("divisor", 1) != 1)),
     opens="x - a, uniform because a is; with a divisor, also the square plus a uniform mask",
     uses="one square; with a divisor, one truncation mask",
     by_line=True,
@@ -319,12 +295,8 @@ def square(party: Role, x: Array, *, divisor: int = 1) -> Steps:
     return (yield from _finish(party, a * d, divisor, mask, draw))
 
 
-def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:
-    return x * y
-
-
 BILINEAR: dict[str, Callable[..., Array]] = {
-    ELEMENTS: _mul,
+    ELEMENTS: lambda _kernels, x, y: x * y,
     MATRICES: lambda kernels, x, y: kernels.matmul(x, y),
     IMAGES: lambda kernels, x, y, **options: kernels.conv2d(x, y, **options),
     INPUTS: lambda kernels, x, y, **options: kernels.conv2d_input(x, y, **options),
