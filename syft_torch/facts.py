@@ -51,11 +51,11 @@ STATES_FACT = words(
 )
 """Operations whose plain result follows from the form."""
 
-SHAPE_DEPENDS_ON_FLOATS = words(
-    "interpolate fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout "
-    "feature_alpha_dropout"
+DROPOUT = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout")
+FRACTIONAL = words(
+    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
 )
+SHAPE_DEPENDS_ON_FLOATS = DROPOUT | FRACTIONAL | {"interpolate"}
 """Operations whose results have a form that depends on a scale or a probability."""
 
 # --- what a call reads, writes and draws
@@ -128,11 +128,8 @@ WRITES: Mapping[str, tuple[str, Option | None]] = {
 }
 """Arguments that operations change although their schemas do not say so, and the option that enables it."""
 
-RANDOM = words(
-    "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout rrelu gumbel_softmax "
-    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform "
-    "multi_head_attention_forward"
+RANDOM = (DROPOUT | FRACTIONAL) | words(
+    "rrelu gumbel_softmax svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform multi_head_attention_forward"
 )
 """Operations that draw random numbers, besides those that torch tags."""
 
@@ -141,14 +138,12 @@ ALTERS_AUTOGRAD = words(
 )
 """Setters and methods that change the autograd state of a tensor."""
 
-OFF = words(
+OFF = (FRACTIONAL | UNCHECKABLE) | words(
     "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial ctc_loss fused_moving_avg_obs_fake_quant eig "
     "eigvals cudnn_batch_norm miopen_batch_norm native_batch_norm choose_qparams_optimized index "
-    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices grid_sampler grid_sampler_2d grid_sampler_3d native_group_norm sparse_resize "
+    "grid_sampler grid_sampler_2d grid_sampler_3d native_group_norm sparse_resize "
     "sparse_resize_and_clear resize_as_sparse unsafe_chunk unsafe_split unsafe_split_with_sizes native_channel_shuffle"
 )
-OFF |= UNCHECKABLE
 """Operations that crash, hang, read out of bounds or show unwritten memory for some arguments or values."""
 OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
 """Prefixes of operations that are off: internals of torch, and kernels that do not check packed weights."""
@@ -303,27 +298,13 @@ FAILS = words(
 )
 """Exceptions in the groups of ``TOTAL``, which fail for some values: integer division by zero, an index out of range, a
 singular matrix."""
-TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | LAYERS | ACTIVATIONS | SHAPES) - FAILS
+_MOSTLY_TOTAL = ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | LAYERS | ACTIVATIONS | SHAPES
+TOTAL = _MOSTLY_TOTAL - FAILS
 """The operations that work with all values."""
 NOT_REVIEWED = frozenset({"torch.Tensor.addbmm_", "torch.linalg.polar"})
 """Spellings of reviewed operations that are not reviewed: the first may change the shape of its tensor, which the meta
 device refuses; the second, in torch 2.15, decomposes a matrix and has only the name in common with ``torch.polar``."""
-REVIEWED = (
-    ARITHMETIC
-    | COMPARISONS
-    | REDUCTIONS
-    | PRODUCTS
-    | LINEAR_ALGEBRA
-    | TRANSFORMS
-    | LAYERS
-    | ACTIVATIONS
-    | LOSSES
-    | SHAPES
-    | INDEXING
-    | CREATION
-    | AUTOGRAD
-    | OPTIMIZERS
-) - UNCHECKABLE
+REVIEWED = (_MOSTLY_TOTAL | LINEAR_ALGEBRA | LOSSES | INDEXING | CREATION | AUTOGRAD | OPTIMIZERS) - UNCHECKABLE
 """The operations that may run on data the sender may not see. tests/facts checks each of them: forms can be inferred
 and do not depend on values, only the arguments are read, and no argument crashes the process."""
 _SCHEMA_PREFIXES = {"torch.special.": "special_", "torch.linalg.": "linalg_", "torch.fft.": "fft_"}

@@ -34,7 +34,6 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
-"""The options of a group that torch's function for a step takes."""
 _GRADIENT = "grad"
 _NUMBERS = frozenset({bool, int, float, type(None)})
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})

@@ -132,34 +132,15 @@ def unchanged(_numbers: Numbers, x: Integers, *_numbers_or_none: float | None, *
 # --- reductions
 
 
-def total(
-    _numbers: Numbers,
-    x: Integers,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    axis: Axes = None,
-    keepdims: bool = False,
-    **_: object,
-) -> Integers:
+def total(_numbers: Numbers, x: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
     """Add elements."""
-    return integers.total(x, _axes(dim if axis is None else axis), keepdim or keepdims)
+    return integers.total(x, _axes(dim, options), keepdim or bool(options.get("keepdims")))
 
 
-def mean(
-    numbers: Numbers,
-    x: Integers,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    axis: Axes = None,
-    keepdims: bool = False,
-    **_: object,
-) -> Integers:
+def mean(numbers: Numbers, x: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
     """Average elements."""
-    axes = _axes(dim if axis is None else axis)
-    count = count_along(x, axes)
-    return numbers.over(integers.total(x, axes, keepdim or keepdims), count)
+    count = count_along(x, _axes(dim, options))
+    return numbers.over(total(numbers, x, dim, keepdim, **options), count)
 
 
 def variance(numbers: Numbers, x: Integers, *args: Nested, **options: Nested) -> Integers:
@@ -175,20 +156,18 @@ def _variance(
     keepdim: bool = False,
     *,
     correction: float | None = None,
-    axis: Axes = None,
     ddof: float | None = None,
-    keepdims: bool = False,
-    **_options: object,
+    **options: Axes,
 ) -> Integers:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    axes = _axes(dim if axis is None else axis)
+    axes = _axes(dim, options)
     axes = tuple(range(len(integers.shape_of(x)))) if axes is None else axes
     count = count_along(x, axes)
     given = [number for number in (correction, ddof, unbiased) if number is not None]
     lost = given[0] if given else integers.kernels_of(x).correction
     centred = integers.sub(x, numbers.over(integers.total(x, axes, keepdims=True), count))
-    return numbers.over(integers.total(numbers.square(centred), axes, keepdim or keepdims), max(0, count - lost))
+    return numbers.over(total(numbers, numbers.square(centred), axes, keepdim, **options), max(0, count - lost))
 
 
 def deviation(numbers: Numbers, x: Integers, *args: Nested, **options: Nested) -> Integers:
@@ -254,7 +233,9 @@ def reduce(x: Integers, dim: Axes, keepdim: bool, options: Kwargs, function: Fun
     return result
 
 
-def _axes(axes: Axes) -> Axes:
+def _axes(dim: Axes, options: Kwargs) -> Axes:
+    """Return the axes that one framework calls ``dim``, and the other ``axis``; None means all."""
+    axes = dim if options.get("axis") is None else options["axis"]
     return (tuple(axes) or None) if isinstance(axes, Sequence) else axes
 
 

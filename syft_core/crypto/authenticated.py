@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from math import prod
+from operator import add
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
@@ -81,10 +82,10 @@ def _deal_all(party: Role, free: int, specs: tuple[Spec, ...], derive: Derive) -
         drawn = yield Common(specs, (rank, PROVIDER))
         shares.append(list(drawn[:number]))
         keys.append(drawn[number:])
-    values = [_total([own[k] for own in shares]) for k in range(free)]
+    values = [reduce(add, [own[k] for own in shares]) for k in range(free)]
     values.extend(derive(kernels, *values))
     for k in range(free, number):
-        shares[0][k] = values[k] - _total([own[k] for own in shares[1:]])
+        shares[0][k] = values[k] - reduce(add, [own[k] for own in shares[1:]])
     for rank in ranks:
         tags = [
             kernels.stack(
@@ -94,13 +95,6 @@ def _deal_all(party: Role, free: int, specs: tuple[Spec, ...], derive: Derive) -
         ]
         yield Send(rank, (*(shares[0][free:] if rank == 0 else ()), *tags))
     return values
-
-
-def _total(arrays: Sequence[Array]) -> Array:
-    total = arrays[0]
-    for array in arrays[1:]:
-        total = total + array
-    return total
 
 
 # --- parts of protocols

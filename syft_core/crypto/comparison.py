@@ -15,7 +15,7 @@ from math import prod
 from typing import NamedTuple
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Forms, Open, OpenBits, Rest, Role, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, DealtForms, Draw, Open, OpenBits, Rest, Role, Spec, Steps, protocol
 from syft_core.crypto.spdz import spdz_mul
 from syft_core.crypto.truncation import BITS
 from syft_core.values import Nested
@@ -92,7 +92,7 @@ class SignMask(Correlation):
     """Whether the product of r and the bit is dealt too."""
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The forms of r, the random bit, and the masks of both levels.
 
         The dependent arrays are the bit as an integer, the bits of r, the products of masks, and bit times r.
@@ -137,8 +137,8 @@ class ZeroMask(Correlation):
     dtype: str
 
     @cached_property
-    def forms(self) -> Forms:
-        """The same as ``SignMask.forms``, without the highest bit of r and the product with it."""
+    def forms(self) -> DealtForms:
+        """Those of a ``SignMask``, without the highest bit of r and the product with it."""
         count, parts = prod(self.shape), len(_parts_of(_EQUAL))
         size, word = _count_bytes(count), Spec(self.shape, self.dtype)
         masks = Spec((4, 4 * size), "uint8"), Spec((4, size), "uint8")
@@ -447,7 +447,7 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
     needed: dict[int, dict[tuple[str, str], None]] = {}
 
     def require(done: str, masks: str) -> tuple[str, str]:
-        key = done, "".join(sorted(masks, key=_FACTORS.index))
+        key = done, _sort(masks)
         if done and key not in needed.setdefault(len(done), {}):
             needed[len(done)][key] = None
             require(done[:-1], key[1] + done[-1])
@@ -459,7 +459,7 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
     steps = []
     for length in sorted(needed):
         rows = [
-            (factors.index(done[-1]), places[_key(done, masks, True)], places[_key(done, masks, False)])
+            (factors.index(done[-1]), places[done[:-1], _sort(masks + done[-1])], places[done[:-1], masks])
             for done, masks in needed[length]
         ]
         for key in needed[length]:
@@ -468,9 +468,8 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
     return _Plan(["dcbazyx".index(factor) for factor in factors], steps, [places[key] for key in wanted], len(places))
 
 
-def _key(done: str, masks: str, with_mask: bool) -> tuple[str, str]:
-    """Return which product the multiplication of the last factor needs: with its mask, or without."""
-    return done[:-1], "".join(sorted(masks + done[-1] if with_mask else masks, key=_FACTORS.index))
+def _sort(masks: str) -> str:
+    return "".join(sorted(masks, key=_FACTORS.index))
 
 
 # --- the largest of several

@@ -13,7 +13,7 @@ from inspect import signature
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from syft_core.crypto.kernels import LONG, Array, Kernels, Shape, dtype_name, size_of
+from syft_core.crypto.kernels import LONG, RINGS, Array, Kernels, Shape, dtype_name, size_of
 from syft_core.crypto.prg import Stream
 from syft_core.registry import Registry
 
@@ -27,14 +27,19 @@ class Spec(NamedTuple):
     @property
     def is_additive(self) -> bool:
         """Whether the shares of the array add up to its value, instead of XOR."""
-        return self.dtype in ("int64", "int32")
+        return self.dtype in RINGS
 
     def expand(self, kernels: Kernels, stream: Stream) -> Array:
         """Return an array of this form with the next random numbers of a stream."""
         return kernels.expand(stream, self.dtype, self.shape)
 
 
-Forms: TypeAlias = tuple[tuple[Spec, ...], tuple[Spec, ...]]
+def spec_of(x: Array) -> Spec:
+    """Return the form of an array, or of what a pointer points to."""
+    return Spec(tuple(x.shape), dtype_name(x))
+
+
+DealtForms: TypeAlias = tuple[tuple[Spec, ...], tuple[Spec, ...]]
 
 
 def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
@@ -62,7 +67,7 @@ class Correlation:
     """
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The forms of the free arrays, and those of the dependent ones."""
         raise NotImplementedError
 
@@ -366,7 +371,7 @@ def _rehearse(
             answer = None
             if isinstance(request, Open | OpenBits):
                 rounds += 1
-                sends += sum(size_of(tuple(x.shape), dtype_name(x)) for x in request.shares)
+                sends += sum(size_of(*spec_of(x)) for x in request.shares)
                 answer = list(request.shares)
             elif isinstance(request, Draw):
                 demands.append(request.correlation)
@@ -374,7 +379,7 @@ def _rehearse(
             elif isinstance(request, Rest):
                 answer = [kernels.blank(*spec) for spec in request.draw.correlation.forms[1]]
             elif isinstance(request, Recall):
-                answer = [kernels.blank(tuple(request.operand.shape), dtype_name(request.operand))] * 2
+                answer = [kernels.blank(*spec_of(request.operand))] * 2
             elif isinstance(request, Common | Zeros | Receive):
                 answer = [kernels.blank(*spec) for spec in request.specs]
     except StopIteration as end:
@@ -383,8 +388,7 @@ def _rehearse(
         rounds, sends = (
             cost if isinstance(cost, int) else cost(*specs, **dict(options)) for cost in (entry.rounds, entry.sends)
         )
-    forms = tuple(Spec(tuple(x.shape), dtype_name(x)) for x in results)
-    return Rehearsal(tuple(demands), forms, rounds, sends)
+    return Rehearsal(tuple(demands), tuple(map(spec_of, results)), rounds, sends)
 
 
 @lru_cache(maxsize=4096)

@@ -21,9 +21,9 @@ from functools import partial
 from math import prod
 from typing import TypeAlias
 
-from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
+from syft_core.crypto.kernels import Array, Kernels, Shape, count_windows, dtype_name
 from syft_core.crypto.prg import Stream
-from syft_core.crypto.protocol import PROVIDER, Common, Cost, Draw, Receive, Role, Send, Spec, Steps, protocol
+from syft_core.crypto.protocol import PROVIDER, Common, Cost, Draw, Receive, Role, Send, Spec, Steps, protocol, spec_of
 from syft_core.crypto.spdz import ELEMENTS, Triple, broadcast, spdz_mul
 from syft_core.crypto.truncation import BITS
 
@@ -133,10 +133,6 @@ def _rotate(kernels: Kernels, x: Array, amounts: Array) -> Array:
 # --- parts of protocols
 
 
-def _form(x: ShareOrSpec) -> tuple[Shape, str]:
-    return tuple(x.shape), dtype_name(x)
-
-
 def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tuple[Array, ...] | None) -> Steps:
     """Share ``values``, which P2 knows: P0's shares come from a common seed, and P2 sends P1's. One round."""
     if party.rank == 1:
@@ -152,7 +148,7 @@ def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tup
 
 def _share_zero(party: Role, x: ShareOrSpec) -> Steps:
     """Return a fresh share of 0, which P2 does not know."""
-    (u,) = yield Common((Spec(*_form(x)),))
+    (u,) = yield Common((spec_of(x),))
     return u if party.leads else -u
 
 
@@ -160,7 +156,7 @@ def _multiply(party: Role, x: ShareOrSpec, y: ShareOrSpec) -> Steps:
     """Multiply with a triple of the provider. One round."""
     if not party.helps:
         return (yield from spdz_mul(party, x, y))
-    (x_shape, dtype), (y_shape, _) = _form(x), _form(y)
+    (x_shape, dtype), (y_shape, _) = spec_of(x), spec_of(y)
     shape = broadcast(x_shape, y_shape)
     yield Draw(Triple(ELEMENTS, x_shape, y_shape, shape, dtype))
     return Spec(shape, dtype)
@@ -295,7 +291,7 @@ def share_convert(party: Role, a: ShareOrSpec) -> Steps:
 
     Rounds: 4. Bytes: 3l digits and 4 words. P2 sees two uniform words, a random bit, and uniform digits.
     """
-    kernels, (shape, dtype) = party.kernels, _form(a)
+    kernels, (shape, dtype) = party.kernels, spec_of(a)
     length, word, residue = BITS[dtype], Spec(shape, dtype), Residues(shape, dtype)
     dealt = (Digits((length, *shape), "uint8"), residue)
     if party.helps:
@@ -347,7 +343,7 @@ def msb(party: Role, a: ShareOrSpec) -> Steps:
 
     Rounds: 4. Bytes: 3l digits and 8 words. P0 and P1 see r, which is uniform; P2 a random bit and uniform digits.
     """
-    kernels, (shape, dtype) = party.kernels, _form(a)
+    kernels, (shape, dtype) = party.kernels, spec_of(a)
     length, word, residue = BITS[dtype], Words(shape, dtype), Residues(shape, dtype)
     dealt = (Digits((length, *shape), "uint8"), word)
     if party.helps:
@@ -447,7 +443,7 @@ def division(party: Role, x: ShareOrSpec, y: ShareOrSpec, *, bit_len_max: int | 
     kernels, bits, dtype = party.kernels, _quotient_bits(x, bit_len_max), dtype_name(x)
     if not 0 < bits <= BITS[dtype] - 2:
         raise ValueError(f"cannot compute a quotient of {bits} bits: it has from 1 to {BITS[dtype] - 2}")
-    shape = broadcast(_form(x)[0], _form(y)[0])
+    shape = broadcast(spec_of(x)[0], spec_of(y)[0])
     if party.helps:
         word, signs = Spec(shape, dtype), Spec((3, *shape), dtype)
         yield from relu_deriv(party, Spec((2, *shape), dtype))
@@ -477,7 +473,7 @@ def _count_rounds(n: int) -> int:
 
 def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
     """Return the largest element along the first axis, and if asked for its first position."""
-    (count, *rest), dtype = _form(x)
+    (count, *rest), dtype = spec_of(x)
     if party.helps:
         while count > 1:
             pairs = count // 2
@@ -515,7 +511,7 @@ def maxpool(party: Role, x: ShareOrSpec) -> Steps:
 
     Rounds: 9⌈log2 n⌉. Bytes: (n - 1)(6l digits and 18 words).
     """
-    shape, dtype = _form(x)
+    shape, dtype = spec_of(x)
     count = prod(shape)
     if not count:
         raise ValueError(f"cannot find the largest element: shape {shape} has none")
@@ -549,7 +545,7 @@ def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
 
     Rounds: 9⌈log2 n⌉ + 2. Bytes: those of ``maxpool``, and m + 2 words.
     """
-    kernels, (shape, dtype) = party.kernels, _form(x)
+    kernels, (shape, dtype) = party.kernels, spec_of(x)
     count = prod(shape)
     size, word = _padded(count), Spec((1,), dtype)
     vector = Words((size, 1), dtype)
@@ -575,10 +571,7 @@ def _pair(number: Sides) -> tuple[int, int]:
 
 
 def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int) -> Shape:
-    sides = [
-        (side + 2 * padding - size) // step + 1
-        for side, size, step in zip(shape[-2:], _pair(kernel_size), _pair(stride), strict=True)
-    ]
+    sides = count_windows(shape[-2:], _pair(kernel_size), _pair(stride), padding=(padding, padding))
     return (*shape[:-2], *sides)
 
 
@@ -599,7 +592,7 @@ def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Si
 
     Rounds: 9⌈log2 n⌉ for n elements in a window. Bytes: (n - 1)(6l digits and 16 words) for each window.
     """
-    kernels, (shape, dtype), size = party.kernels, _form(a), _pair(kernel_size)
+    kernels, (shape, dtype), size = party.kernels, spec_of(a), _pair(kernel_size)
     if padding < 0 or 2 * padding > min(size):
         raise ValueError(f"cannot pad windows of {size} by {padding}: use at most half of their size")
     pooled = _pooled_shape(shape, size, stride, padding)
@@ -609,19 +602,10 @@ def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Si
         yield from _tournament(party, Spec((prod(size), *pooled), dtype), False)
         return Spec(pooled, dtype)
     lowest = -(1 << (BITS[dtype] - 3)) if party.leads else 0
-    views = kernels.windows(_pad(kernels, a, padding, lowest), size, _pair(stride))
+    padded = kernels.pad(a - lowest, (padding, padding)) + lowest
+    views = kernels.windows(padded, size, _pair(stride))
     rest = range(len(shape) - 2)
     first = (len(rest), len(rest) + 1, *rest, len(rest) + 2, len(rest) + 3)
     elements = kernels.reshape(kernels.permute(views, first), (prod(size), *pooled))
     found = yield from _tournament(party, elements, False)
     return found[0]
-
-
-def _pad(kernels: Kernels, x: Array, padding: int, value: int) -> Array:
-    """Surround the last two axes with a value; all arrays are derived from x, as a rehearsal needs."""
-    if not padding:
-        return x
-    rows = [x[..., :1, :] * 0 + value] * padding
-    x = kernels.concat([*rows, x, *rows], -2)
-    columns = [x[..., :1] * 0 + value] * padding
-    return kernels.concat([*columns, x, *columns], -1)

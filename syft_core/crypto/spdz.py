@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
-from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Shape, dtype_name
+from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Pair, Shape, count_windows, dtype_name
 from syft_core.crypto.protocol import (
     MASK,
     PROVIDER,
     Common,
     Correlation,
+    DealtForms,
     Draw,
-    Forms,
     Keep,
     Open,
     Recall,
@@ -25,6 +25,7 @@ from syft_core.crypto.protocol import (
     Steps,
     Zeros,
     protocol,
+    spec_of,
 )
 from syft_core.crypto.truncation import TruncationMask, divide_masked
 
@@ -46,7 +47,7 @@ class Triple(Correlation):
     options: Options = ()
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The forms of a and b, and that of c."""
         return (Spec(self.x, self.dtype), Spec(self.y, self.dtype)), (Spec(self.z, self.dtype),)
 
@@ -63,7 +64,7 @@ class MaskedTriple(Triple):
     mask: int = 0
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The form of a, and that of c."""
         return (Spec(self.x, self.dtype),), (Spec(self.z, self.dtype),)
 
@@ -84,7 +85,7 @@ class Square(Correlation):
     dtype: str
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The form of a, and that of c."""
         return (Spec(self.x, self.dtype),), (Spec(self.x, self.dtype),)
 
@@ -104,7 +105,7 @@ class DividedProduct(Correlation):
     mask: TruncationMask
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The forms of the masks of the factors and of s, and those of what the division needs."""
         free, dependent = self.mask.forms
         return (*self.product.forms[0], *free), dependent
@@ -218,7 +219,7 @@ def spdz_mask(party: Role, y: Array) -> Steps:
 
     Rounds: 1. Bytes: those of y.
     """
-    (b,) = yield Common((Spec(tuple(y.shape), dtype_name(y)),), (party.rank, PROVIDER))
+    (b,) = yield Common((spec_of(y),), (party.rank, PROVIDER))
     (e,) = yield Open(y - b)
     if party.leads:
         b += e
@@ -347,9 +348,9 @@ def matmul_shape(x: Shape, y: Shape) -> Shape:
 def conv2d_shape(
     x: Shape,
     weight: Shape,
-    stride: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> Shape:
     """Return the shape of a convolution of images with filters.
@@ -357,11 +358,7 @@ def conv2d_shape(
     >>> conv2d_shape((16, 1, 28, 28), (8, 1, 5, 5))
     (16, 8, 24, 24)
     """
-    sides = [
-        (x[axis] + 2 * padding[k] - dilation[k] * (weight[axis] - 1) - 1) // stride[k] + 1
-        for k, axis in enumerate((2, 3))
-    ]
-    return (x[0], weight[0], *sides)
+    return (x[0], weight[0], *count_windows(x[2:], weight[2:], stride, dilation, padding))
 
 
 # --- values as they are
@@ -373,7 +370,7 @@ def zero(_party: Role, x: Array) -> Steps:
 
     Rounds: 0. Bytes: 0.
     """
-    (zeros,) = yield Zeros((Spec(tuple(x.shape), dtype_name(x)),))
+    (zeros,) = yield Zeros((spec_of(x),))
     return zeros
 
 

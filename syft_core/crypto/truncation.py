@@ -9,7 +9,7 @@ from math import prod
 
 from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Forms, Open, Rest, Role, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, DealtForms, Draw, Open, Rest, Role, Spec, Steps, protocol
 
 BITS = {"int64": 64, "int32": 32}
 
@@ -28,7 +28,7 @@ class TruncationMask(Correlation):
             raise ProtocolError(f"cannot divide shared integers: the divisor is not an integer from 1 to 2^{most}")
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The form of r, and those of the quotient and the sign.
 
         The sign is multiplied by 2^l / divisor. If that is a power of two, few bits of it matter.

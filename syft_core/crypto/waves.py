@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from syft_core.crypto.kernels import Array, Kernels, Shape
-from syft_core.crypto.protocol import Correlation, Draw, Forms, Open, Rest, Role, Spec, Steps
+from syft_core.crypto.protocol import Correlation, DealtForms, Draw, Open, Rest, Role, Spec, Steps
 from syft_core.crypto.series import Series
 from syft_core.crypto.truncation import split_top
 
@@ -50,7 +50,7 @@ class Waves(Correlation):
     shape: Shape
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The form of r, and that of the waves, with ``bits`` binary digits."""
         return (Spec(self.shape),), (Spec((2 * self.count, *self.shape)),)
 
@@ -138,7 +138,7 @@ class Exponentials(Correlation):
     shape: Shape
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The form of r, and that of the powers, with ``bits`` binary digits."""
         return (Spec(self.shape),), (Spec((self.parts, *self.shape)),)
 
@@ -214,7 +214,7 @@ class Widening(Correlation):
     shape: Shape
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> DealtForms:
         """The form of r, and those of its lower bits and its highest bit."""
         return (Spec(self.shape, "int32"),), (Spec(self.shape), Spec(self.shape))
 
