@@ -12,14 +12,11 @@ import torch
 from syft_core.crypto.kernels import (
     BLOCK,
     DIGIT_BITS,
-    LONG,
     Array,
     Kernels,
     NumpyLikeKernels,
     Shape,
-    size_of,
 )
-from syft_core.crypto.prg import Stream
 from syft_core.crypto.products import Product
 
 PARALLEL = 1 << 30
@@ -54,14 +51,6 @@ class TorchKernels(Kernels):
             return self.zeros(shape, dtype)
         flat = torch.frombuffer(buffer, dtype=self.dtype(dtype))
         return flat if len(shape) == 1 else flat.view(shape)
-
-    def expand(self, stream: Stream, dtype: str, shape: Shape) -> Array:
-        """Return a tensor with the next random numbers of a stream."""
-        if size_of(shape, dtype) < LONG:
-            return super().expand(stream, dtype, shape)
-        numbers = torch.empty(shape, dtype=self.dtype(dtype))
-        stream.fill(memoryview(numbers.view(-1).numpy()).cast("B"))
-        return numbers
 
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the memory of a tensor; nothing in a rehearsal."""
@@ -241,10 +230,6 @@ class ArrayKernels(NumpyLikeKernels):
         """Multiply matrices by their digits, with up to ``TERMS`` products in a sum."""
         are_matrices = x.ndim == y.ndim == 2 and x.dtype == np.int64
         return _multiply(x, y) if are_matrices else super().multiply_part(x, y)
-
-    def erf(self, x: Array) -> Array:
-        """Compute the error function of real numbers."""
-        return torch.erf(torch.from_numpy(np.asarray(x))).numpy()
 
 
 @functools.lru_cache(maxsize=256)

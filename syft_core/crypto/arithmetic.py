@@ -42,11 +42,6 @@ def _multiple(numbers: Numbers, x: Integers, factor: float) -> Integers:
     return x if factor == 1 else numbers.times(x, factor)
 
 
-def neg(_numbers: Numbers, x: Integers) -> Integers:
-    """Negate."""
-    return integers.neg(x)
-
-
 def mul(numbers: Numbers, x: Integers, other: Integers) -> Integers:
     """Multiply."""
     if isinstance(other, int | float):
@@ -81,11 +76,6 @@ def _over_shared(numbers: Numbers, x: Integers, divisor: Integers) -> Integers:
     )
     integers.watch(dividend, numbers.scale)
     return dividend.run(functions.quotient, divisor, scale=numbers.scale)
-
-
-def square(numbers: Numbers, x: Integers) -> Integers:
-    """Square."""
-    return numbers.square(x)
 
 
 def power(numbers: Numbers, x: Integers, exponent: Integers) -> Integers:
@@ -405,9 +395,9 @@ MASKED: dict[str, Function] = {"add": add, "sub": sub, "where": where, "full_lik
 TRUTH: dict[str, Function] = {"not": logical_not, "and": logical_and, "or": _exclude(1), "xor": _exclude(2)}
 """By the last part of the names of the operations: on truth values, and on the bits of these."""
 EXACT: dict[str, Function] = {
-    "neg": neg,
+    "neg": lambda _numbers, x: integers.neg(x),
     "mul": mul,
-    "square": square,
+    "square": lambda numbers, x: numbers.square(x),
     "pow": power,
     "matmul": matmul,
     "dot": matmul,

@@ -83,7 +83,7 @@ class AuthenticatedTensor(SharedTensor):
         if group.provider is None:
             raise ProtocolError.no_provider()
         keys = group.keys
-        (masks,) = group.run_in(keys, auth_random, shape=tuple(secret.shape))
+        (masks,) = group.run(auth_random, keys=keys, shape=tuple(secret.shape))
         r = masks.pop(group.provider.id).get()
         with group.kernels.wrapping_around():
             masked = secret - r
@@ -95,7 +95,7 @@ class AuthenticatedTensor(SharedTensor):
         Every party's policy decides, and every ledger records it. If a party has cheated, the error names it.
         """
         try:
-            (opened,) = self.group.run_in(self.keys, auth_open, self.child)
+            (opened,) = self.group.run(auth_open, self.child, keys=self.keys)
             values = [pointer.get(user=user, reason=reason) for pointer in opened.values()]
         except PartyFailedError as error:
             raise self.group.find_cause(error) from None
@@ -109,7 +109,7 @@ class AuthenticatedTensor(SharedTensor):
 
     def run(self, protocol: Function, *others: Shares, **options: Nested) -> AuthenticatedTensor:
         """Run a protocol on the shares of this value and others."""
-        (shares,) = self.group.run_in(self.keys, protocol, self.child, *others, **options)
+        (shares,) = self.group.run(protocol, self.child, *others, keys=self.keys, **options)
         return AuthenticatedTensor(shares, self.group, self.keys)
 
     def reshape_to(self, shape: Sequence[int]) -> AuthenticatedTensor:
@@ -200,14 +200,6 @@ def _add(x: Tensor, y: Tensor, alpha: int = 1) -> AuthenticatedTensor:
     if isinstance(y, int):
         y = x.group.kernels.zeros((), "int64") + y
     return wide._add_public(y)
-
-
-def _sub(x: Tensor, y: Tensor, alpha: int = 1) -> AuthenticatedTensor:
-    return _add(x, -y, alpha)
-
-
-def _neg(x: AuthenticatedTensor) -> AuthenticatedTensor:
-    return x.on_each(lambda p: -p)
 
 
 def multiply(x: Tensor, y: Tensor, divisor: int = 1, op: str = ELEMENTS, **options: Nested) -> AuthenticatedTensor:
@@ -305,8 +297,8 @@ def _select(x: AuthenticatedTensor, places: Tensor) -> Tensor:
 
 AuthenticatedTensor.functions = {
     "add": _add,
-    "sub": _sub,
-    "neg": _neg,
+    "sub": lambda x, y, alpha=1: _add(x, -y, alpha),
+    "neg": lambda x: x.on_each(lambda p: -p),
     "mul": multiply,
     "square": lambda x: multiply(x, x),
     "pow": _power,

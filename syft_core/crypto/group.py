@@ -148,15 +148,14 @@ class Group:
     def _observe(self) -> tuple[Any, ...]:
         return (self.client.peer, *[location.failures for location in self.everybody])
 
-    def run(self, protocol: Function, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
+    def run(
+        self, protocol: Function, *operands: Shares, keys: Id | None = None, **options: Nested
+    ) -> tuple[Shares, ...]:
         """Run a protocol on shares; return the shares of its results. One message is sent to each worker.
 
-        If it informs the client, there is also a pointer to the result of the provider.
+        If it informs the client, there is also a pointer to the result of the provider. With ``keys``, the shares have
+        tags: raise if the group has other keys since they were created.
         """
-        return self.run_in(None, protocol, *operands, **options)
-
-    def run_in(self, keys: Id | None, protocol: Function, *operands: Shares, **options: Nested) -> tuple[Shares, ...]:
-        """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
         return self._run(keys, protocol, operands, options)[0]
 
     def cut(

@@ -101,7 +101,7 @@ class ProtocolRun:
         self._request: Need | None = None
         self._unsent: Sequence[Array] | None = None
         """Shares of the current request that have not been sent, because they are large."""
-        self._step = 0
+        self.progress = 0
         """How many requests have been answered."""
         self._commons: dict[int, int] = {}
         """How often random arrays in common with each other rank were asked for; both ranks count the same."""
@@ -118,11 +118,6 @@ class ProtocolRun:
     def _call(self) -> bytes:
         """What identifies the call; most protocols do not need it."""
         return self._describe_call()
-
-    @property
-    def progress(self) -> int:
-        """A number that changes when the run goes on."""
-        return self._step
 
     def wait(self, seconds: float) -> bool:
         """Wait until the thread of the run has something to do; return whether it has."""
@@ -195,7 +190,7 @@ class ProtocolRun:
                 return
             answer = _ANSWERS[type(self._request)](self, self._request) if self._started else None
             self._started = True
-            self._step += 1
+            self.progress += 1
             request = self._request = self._steps.send(answer)
             if type(request) is Open or type(request) is OpenBits:
                 if is_owner or bytes_in(request.shares) <= MAX_SMALL:
@@ -259,7 +254,7 @@ class ProtocolRun:
         return self._channel.common(self._seeds, other, self._call, index, request.specs)
 
     def _find_zeros(self, request: Zeros) -> list[Array]:
-        return self._channel.zeros(self._seeds, self._call, self._step, request.specs)
+        return self._channel.zeros(self._seeds, self._call, self.progress, request.specs)
 
     def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[PartyPayload]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""

@@ -245,7 +245,7 @@ def spdz_mul_masked(
     """
     run, kernels = BILINEAR[op], party.kernels
     settings = tuple(sorted(options.items()))
-    draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
+    draw = Draw(_plan_product(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw
     b, e = yield Recall(mask, y)  # The first party has added e to b.
     (d,) = yield Open(x - a)
@@ -253,16 +253,14 @@ def spdz_mul_masked(
     return (yield from _finish(party, z, divisor, masks, draw, *[_shape_addend(kernels, op, part) for part in plus]))
 
 
-@lru_cache(maxsize=4096)
-def _plan_masked(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int, mask: int) -> Correlation:
+@lru_cache(maxsize=8192)
+def _plan_product(
+    op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int, mask: int | None = None
+) -> Correlation:
     shape = bilinear_shape(op, x, y, dict(options))
-    return _add_division(MaskedTriple(op, x, y, shape, dtype, options, mask), shape, dtype, divisor)
-
-
-@lru_cache(maxsize=4096)
-def _plan_product(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int) -> Correlation:
-    shape = bilinear_shape(op, x, y, dict(options))
-    return _add_division(Triple(op, x, y, shape, dtype, options), shape, dtype, divisor)
+    facts = op, x, y, shape, dtype, options
+    triple = Triple(*facts) if mask is None else MaskedTriple(*facts, mask)
+    return _add_division(triple, shape, dtype, divisor)
 
 
 @lru_cache(maxsize=4096)
