@@ -30,7 +30,7 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.alternatives import ALTERNATIVES
 from syft_torch.aten import ATEN
-from syft_torch.facts import describe
+from syft_torch.facts import FACTS_OF_FORM, describe
 from syft_torch.guards import add_guard
 from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
 from syft_torch.kernels import TorchKernels
@@ -53,12 +53,6 @@ EXCLUDE = words(
 )
 """Names of torch that make no sense on a chain: memory of the wrapper itself, internals, removed names, a context
 manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
-
-FACTS_OF_FORM = words(
-    "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse "
-    "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
-)
-"""Operations that can be answered from the form of a tensor."""
 
 DIFFERS_ON_META = words(
     "backward embedding_bag native_batch_norm quantize_per_tensor quantize_per_channel _autocast_to_full_precision "

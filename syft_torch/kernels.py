@@ -68,14 +68,6 @@ class TorchKernels(Kernels):
         """Convert the elements, modulo the range of the type."""
         return x.to(self.dtype(dtype))
 
-    def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """Join tensors along an axis."""
-        return torch.cat(list(parts), axis)
-
-    def stack(self, parts: Sequence[Array], axis: int) -> Array:
-        """Join tensors along a new axis."""
-        return torch.stack(list(parts), axis)
-
     def select(self, x: Array, places: Sequence[int]) -> Array:
         """Return the lines of a tensor at these places of its first axis."""
         return x.index_select(0, _index(tuple(places), x.device))
@@ -88,19 +80,11 @@ class TorchKernels(Kernels):
         """Reorder the axes."""
         return x.permute(tuple(axes))
 
-    def sum(self, x: Array, axis: int | tuple[int, ...]) -> Array:
-        """Add the elements along axes."""
-        return x.sum(axis, dtype=x.dtype)
-
     def matmul(self, x: Array, y: Array) -> Array:
         """Multiply matrices."""
         if x.is_cpu:
             return self._compute(self._arrays.matmul, x, y)
         return x @ y if x.is_meta else super().matmul(x, y)
-
-    def multiply_matrices(self, x: Array, y: Array) -> Array:
-        """Multiply matrices with torch's function."""
-        return x @ y
 
     def _compute(self, function: Callable[..., Array], x: Array, y: Array, *options: Any) -> Array:
         """Compute a function of arrays in the memory of tensors."""

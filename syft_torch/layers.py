@@ -475,7 +475,6 @@ def _geometry(
 
 
 def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], options: Kwargs) -> tuple[int, ...]:
-    """Return the shape of the result of a transposed convolution."""
     images, size = integers.shape_of(x), integers.shape_of(filters)
     if images[1] != size[0]:
         raise ValueError(

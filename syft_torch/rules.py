@@ -44,11 +44,6 @@ def clamp_max(numbers: Numbers, x: Integers, max: float) -> Integers:
     return arithmetic.clamp(numbers, x, None, max)
 
 
-def masked_fill(numbers: Numbers, x: Integers, mask: Integers, value: Integers) -> Integers:
-    """Set numbers to a constant where the mask is not 0."""
-    return integers.select(arithmetic.truth(numbers, mask), numbers.value(value), x)
-
-
 def threshold_backward(numbers: Numbers, gradient: Integers, result: Integers, threshold: float) -> Integers:
     """Return the gradient where the result of relu is positive; its forward pass has kept where that is."""
     known = getattr(result, "derivative", None)
@@ -139,7 +134,11 @@ FixedPrecisionTensor.add_rules(
 FixedPrecisionTensor.add_rules(
     {"clamp": arithmetic.clamp, "clamp_min": arithmetic.clamp, "clamp_max": clamp_max}, exact=True, infinity="largest"
 )
-FixedPrecisionTensor.add_rules({"masked_fill": masked_fill, "new_full": new_full}, exact=True, infinity="mask")
+FixedPrecisionTensor.add_rules(
+    {"masked_fill": lambda numbers, x, mask, value: arithmetic.where(numbers, mask, value, x), "new_full": new_full},
+    exact=True,
+    infinity="mask",
+)
 FixedPrecisionTensor.add_rules({"embedding": layers.embedding}, exact=True, plain="public")
 FixedPrecisionTensor.add_rules(
     {

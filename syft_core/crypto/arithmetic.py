@@ -102,11 +102,6 @@ def matmul(numbers: Numbers, x: Integers, other: Integers) -> Integers:
     return integers.multiply(x, other, numbers.scale, MATRICES)
 
 
-def outer(numbers: Numbers, x: Integers, other: Integers) -> Integers:
-    """Multiply each element by each element of another value."""
-    return numbers.mul(integers.reshape(x, (-1, 1)), integers.reshape(other, (1, -1)))
-
-
 def einsum(numbers: Numbers, equation: str, *operands: Integers, optimize: object = None) -> Integers:
     """Compute sums of products, as an equation such as "ij,jk->ik" describes."""
     if not isinstance(equation, str):
@@ -250,16 +245,6 @@ def where(numbers: Numbers, condition: Integers, one: Integers, other: Integers)
     return integers.select(truth(numbers, condition), numbers.value(one), numbers.value(other))
 
 
-def logical_not(numbers: Numbers, x: Integers) -> Integers:
-    """Return 1 where the number is 0."""
-    return numbers.from_bit(integers.complement(truth(numbers, x)))
-
-
-def logical_and(numbers: Numbers, x: Integers, other: Integers) -> Integers:
-    """Return 1 where both numbers are not 0."""
-    return numbers.from_bit(integers.multiply(truth(numbers, x), truth(numbers, other)))
-
-
 def _exclude(times: int) -> Function:
     """Return the rule for x + y - times · xy of truth values: "or" for 1, "exclusive or" for 2."""
 
@@ -288,7 +273,6 @@ def _count(bits: Integers, dim: Axes, keepdim: bool, options: Kwargs) -> Integer
 
 
 def _choice(choose: Callable[..., Integers]) -> Function:
-    """Return a rule that chooses one of two numbers."""
     return lambda numbers, x, other: choose(numbers.value(x), numbers.value(other))
 
 
@@ -392,7 +376,12 @@ BOUNDED: dict[str, Function] = {
 """They compare, so an infinite operand becomes the largest number that can be compared."""
 MASKED: dict[str, Function] = {"add": add, "sub": sub, "where": where, "full_like": full_like, "fill": fill}
 """Programs mask numbers with them, so an infinite operand becomes a large number with room for sums and products."""
-TRUTH: dict[str, Function] = {"not": logical_not, "and": logical_and, "or": _exclude(1), "xor": _exclude(2)}
+TRUTH: dict[str, Function] = {
+    "not": lambda numbers, x: numbers.from_bit(integers.complement(truth(numbers, x))),
+    "and": lambda numbers, x, y: numbers.from_bit(integers.multiply(truth(numbers, x), truth(numbers, y))),
+    "or": _exclude(1),
+    "xor": _exclude(2),
+}
 """By the last part of the names of the operations: on truth values, and on the bits of these."""
 EXACT: dict[str, Function] = {
     "neg": lambda _numbers, x: integers.neg(x),
@@ -401,7 +390,7 @@ EXACT: dict[str, Function] = {
     "pow": power,
     "matmul": matmul,
     "dot": matmul,
-    "outer": outer,
+    "outer": lambda numbers, x, y: numbers.mul(integers.reshape(x, (-1, 1)), integers.reshape(y, (1, -1))),
     "einsum": einsum,
     "nan_to_num": unchanged,
     "sum": total,

@@ -194,11 +194,6 @@ class Kernels:
         """Add the elements along axes, modulo the ring."""
         return self.xp.sum(x, axis=axis, dtype=x.dtype)
 
-    def add_product(self, total: Array, x: Array, y: Array) -> Array:
-        """Add a product of elements to ``total``, which may be changed in place."""
-        total += x * y
-        return total
-
     def blockwise(self, function: Callable[..., Array], *arrays: Array) -> Array:
         """Compute a function of elements; a backend may do it in blocks that fit into the processor's cache."""
         return function(*arrays)

@@ -446,7 +446,6 @@ def _keep(
     sender: Peer,
     result: Nested,
 ) -> tuple[Placed, ...]:
-    """Store the results of a protocol."""
     if not _keeps_results(channel, message):
         return ()
     parts = result if isinstance(result, tuple) else (result,)

@@ -146,6 +146,13 @@ def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tup
     return None
 
 
+def _collect(spec: Spec) -> Steps:
+    """Return what P0 and P1 send to P2. One round."""
+    (one,) = yield Receive(0, (spec,))
+    (other,) = yield Receive(1, (spec,))
+    return one, other
+
+
 def _share_zero(party: Role, x: ShareOrSpec) -> Steps:
     """Return a fresh share of 0, which P2 does not know."""
     (u,) = yield Common((spec_of(x),))
@@ -169,11 +176,8 @@ def _compare(party: Role, shape: Shape, length: int, given: tuple[Array, ...] | 
     """
     digits = (length, *shape)
     if given is None:
-        parts = []
-        for rank in (0, 1):
-            (part,) = yield Receive(rank, (Spec(digits, "uint8"),))
-            parts.append(part)
-        d = parts[0] + parts[1]
+        one, other = yield from _collect(Spec(digits, "uint8"))
+        d = one + other
         zeros = party.kernels.cast((d == 0) | (d == P), "uint8")
         return party.kernels.sum(zeros, 0)
     kernels, j = party.kernels, int(party.leads)
@@ -295,11 +299,8 @@ def share_convert(party: Role, a: ShareOrSpec) -> Steps:
     length, word, residue = BITS[dtype], Spec(shape, dtype), Residues(shape, dtype)
     dealt = (Digits((length, *shape), "uint8"), residue)
     if party.helps:
-        parts = []
-        for rank in (0, 1):
-            (part,) = yield Receive(rank, (word,))
-            parts.append(part)
-        yield from _deal(party, dealt, (_bits(kernels, parts[0] + parts[1], "uint8"), wrap(*parts)))
+        one, other = yield from _collect(word)
+        yield from _deal(party, dealt, (_bits(kernels, one + other, "uint8"), wrap(one, other)))
         flipped = yield from _compare(party, shape, length, None)
         yield from _deal(party, (residue,), (kernels.cast(flipped, dtype),))
         return residue
@@ -551,8 +552,7 @@ def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
     vector = Words((size, 1), dtype)
     if party.helps:
         yield from maxpool(party, x)
-        (k_0,) = yield Receive(0, (word,))
-        (k_1,) = yield Receive(1, (word,))
+        k_0, k_1 = yield from _collect(word)
         k = (k_0 + k_1) & (size - 1)
         yield from _deal(party, (vector,), (kernels.stack([kernels.cast(k == i, dtype) for i in range(size)], 0),))
         return Spec(shape, dtype)

@@ -197,8 +197,6 @@ def require_shape(z: Array, mask: Array) -> None:
 
 def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:
     """Add a product to ``total``, in place."""
-    if op == ELEMENTS:
-        return kernels.add_product(total, x, y)
     total += BILINEAR[op](kernels, x, y, **options)
     return total
 
