@@ -45,10 +45,6 @@ def _call(function: Function) -> Function:
     return call
 
 
-def _pad(x: Tensor, pad: Sequence[int], _zero: float = 0) -> Tensor:
-    return _call(torch.constant_pad_nd)(x, pad, 0)
-
-
 def _select(x: Tensor, mask: torch.Tensor) -> Tensor:
     shape = torch.broadcast_shapes(tuple(x.shape), mask.shape)
     return x.expand(shape)[mask.expand(shape)]
@@ -131,7 +127,7 @@ STRUCTURAL: Mapping[str, Function] = {
     "stack": lambda tensors, dim=0: _call(torch.stack)(list(tensors), dim),
     "clone": _clone,
     "contiguous": lambda x, **_options: x,
-    "constant_pad_nd": _pad,
+    "constant_pad_nd": lambda x, pad, _zero=0: _call(torch.constant_pad_nd)(x, pad, 0),
     "new_zeros": _new_zeros,
     "new_empty": _new_zeros,
     "new_empty_strided": _new_zeros,

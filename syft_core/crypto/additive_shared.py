@@ -6,7 +6,7 @@ import secrets
 import weakref
 from collections.abc import Sequence
 from functools import partial, reduce
-from operator import add, sub
+from operator import add, itemgetter, sub
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.crypto.errors import PartyFailedError, PrecisionError, ProtocolError
@@ -209,14 +209,11 @@ class AdditiveSharingTensor(SharedTensor):
         same = all(other.shape == self.shape for other in others)
         axis, cuts = self.group.cut(protocol, self.child, 1 + len(others), options) if same else (0, [])
         if cuts:
-            parts = [[value._cut(place) for value in (self, *others)] for place in cuts]
+            parts = [[value.on_each(itemgetter(place)) for value in (self, *others)] for place in cuts]
             return self._join([first.run(protocol, *rest, **options) for first, *rest in parts], axis)
         results = self.group.run(protocol, self.child, *[other.child for other in others], **options)
         values = tuple([AdditiveSharingTensor(shares, self.group, self.protocol) for shares in results])
         return values[0] if len(values) == 1 else values
-
-    def _cut(self, place: tuple[slice, ...]) -> AdditiveSharingTensor:
-        return self.on_each(lambda pointer: pointer[place])
 
     def _join(self, results: Sequence[Nested], axis: int) -> Nested:
         """Return the results of a protocol for parts of a value as those for all of it."""

@@ -58,10 +58,6 @@ def share(
     return split(secret, workers, provider, owner, protocol)
 
 
-def _shared(*values: Integers) -> AdditiveSharingTensor:
-    return next(value for value in values if is_shared(value))  # type: ignore[no-any-return]  # checked by callers
-
-
 def _is_tensor(x: Integers) -> bool:
     return hasattr(x, "shape") and not is_shared(x)
 
@@ -242,7 +238,7 @@ def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **o
     if not is_shared(x) and not is_shared(y):
         known = x if _is_tensor(x) else y
         return divide(BILINEAR[op](kernels_of(known), x, y, **options), divisor)
-    shared = _shared(x, y)
+    shared: AdditiveSharingTensor = x if is_shared(x) else y
     x, y = (value if is_shared(value) else _in_ring(value, shared) for value in (x, y))
     if op == ELEMENTS:
         spdz.broadcast(shape_of(x), shape_of(y))

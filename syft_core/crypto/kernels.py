@@ -146,14 +146,10 @@ class Kernels:
                 places[1] = (multiply(x0, y1), multiply(x1, y0))
         result = None
         for products in reversed(places):
-            part = self._add_products(products, as_floats=2 * terms <= MAX_TERMS)
+            parts = products if 2 * terms <= MAX_TERMS else [self.cast(product, "int64") for product in products]
+            part = self.cast(reduce(add, parts), "int64")
             result = part if result is None else (result << DIGIT_BITS) + part
         return self.cast(result, dtype_name(x))
-
-    def _add_products(self, products: Sequence[Array], as_floats: bool) -> Array:
-        """Return the sum of products of digits as integers."""
-        parts = products if as_floats else [self.cast(product, "int64") for product in products]
-        return self.cast(reduce(add, parts), "int64")
 
     def split_digits(self, x: Array) -> list[Array]:
         """Return the digits of integers as floats, lowest first."""

@@ -33,6 +33,10 @@ class Spec(NamedTuple):
         """Return an array of this form with the next random numbers of a stream."""
         return kernels.expand(stream, self.dtype, self.shape)
 
+    def subtract(self, _kernels: Kernels, x: Array, y: Array) -> Array:
+        """Return x - y: the other share of x, if y is one."""
+        return x - y
+
 
 def spec_of(x: Array) -> Spec:
     """Return the form of an array, or of what a pointer points to."""

@@ -75,14 +75,6 @@ class Residues(Spec):
         return _add(kernels, x, _negate(kernels, y))
 
 
-class Words(Spec):
-    """The form of elements of Z_L."""
-
-    def subtract(self, _kernels: Kernels, x: Array, y: Array) -> Array:
-        """Return x - y."""
-        return x - y
-
-
 # --- arrays
 
 
@@ -133,7 +125,7 @@ def _rotate(kernels: Kernels, x: Array, amounts: Array) -> Array:
 # --- parts of protocols
 
 
-def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tuple[Array, ...] | None) -> Steps:
+def _deal(party: Role, specs: tuple[Spec, ...], values: tuple[Array, ...] | None) -> Steps:
     """Share ``values``, which P2 knows: P0's shares come from a common seed, and P2 sends P1's. One round."""
     if party.rank == 1:
         return (yield Receive(PROVIDER, specs))
@@ -270,7 +262,7 @@ def private_compare(party: Role, x: ShareOrSpec, r: ShareOrSpec, beta: ShareOrSp
         always = kernels.cast(r == -1, "int16") * kernels.cast(beta, "int16")
         given = (bits, r + kernels.cast(beta, dtype), kernels.cast(beta, "int16"), always)
         yield from _compare(party, shape, length, given)
-    shares = yield from _deal(party, (Words(shape, dtype),), found)
+    shares = yield from _deal(party, (Spec(shape, dtype),), found)
     return Spec(shape, dtype) if party.helps else shares[0]
 
 
@@ -345,7 +337,7 @@ def msb(party: Role, a: ShareOrSpec) -> Steps:
     Rounds: 4. Bytes: 3l digits and 8 words. P0 and P1 see r, which is uniform; P2 a random bit and uniform digits.
     """
     kernels, (shape, dtype) = party.kernels, spec_of(a)
-    length, word, residue = BITS[dtype], Words(shape, dtype), Residues(shape, dtype)
+    length, word, residue = BITS[dtype], Spec(shape, dtype), Residues(shape, dtype)
     dealt = (Digits((length, *shape), "uint8"), word)
     if party.helps:
         (x_0,) = yield Common((residue,), (0, PROVIDER))
@@ -549,7 +541,7 @@ def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
     kernels, (shape, dtype) = party.kernels, spec_of(x)
     count = prod(shape)
     size, word = _padded(count), Spec((1,), dtype)
-    vector = Words((size, 1), dtype)
+    vector = Spec((size, 1), dtype)
     if party.helps:
         yield from maxpool(party, x)
         k_0, k_1 = yield from _collect(word)

@@ -126,16 +126,13 @@ class DividedProduct(Correlation):
 
 
 def _sends_product(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
-    z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
+    bilinear = {name: value for name, value in options.items() if name not in ("op", "divisor", MASK)}
+    z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, bilinear))
     return ITEM_BYTES[x.dtype] * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
 def _sends_masked(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
     return _sends_product(x, y, **options) - ITEM_BYTES[y.dtype] * prod(y.shape)
-
-
-def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("op", "divisor", MASK)}
 
 
 @protocol(
