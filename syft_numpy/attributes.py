@@ -122,9 +122,7 @@ class NumpyAttributes(FrameworkAttributes):
     facts_of_form = words("shape ndim size dtype itemsize nbytes __len__")
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
-    def __init__(self, numpy: object, hook: object = None) -> None:
-        self.numpy = numpy
-        self.hook = hook
+    def __init__(self, numpy: object) -> None:
         super().__init__(numpy, wrap, wrap)
 
     def replace_in_place(self, tensor: Tensor, other: object) -> NoReturn:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from syft_core.hook.dispatch import dispatch, frameworks
+from syft_core.hook.dispatch import frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
-from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_core.values import Function, Tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_numpy import hook_args, rules, serde  # noqa: F401  # they register types and rules
@@ -21,7 +21,7 @@ from syft_numpy.attributes import NumpyAttributes
 from syft_numpy.files import READERS
 from syft_numpy.native import SyftArray
 from syft_numpy.values import Array
-from syft_numpy.wrapper import Wrapper, array_ufunc
+from syft_numpy.wrapper import Wrapper
 
 
 class NumpyHook(FrameworkHook):
@@ -71,8 +71,8 @@ class NumpyHook(FrameworkHook):
 
     def _install(self, patches: Patches) -> None:
         Wrapper.attach(self.attributes)
-        patches.set(AbstractTensor, "__array_ufunc__", _layer_array_ufunc)
-        patches.set(AbstractTensor, "__array_function__", _layer_array_function)
+        patches.set(AbstractTensor, "__array_ufunc__", Wrapper.__array_ufunc__)
+        patches.set(AbstractTensor, "__array_function__", Wrapper.__array_function__)
 
     @classmethod
     def create_shape(cls, shape_dims: Any) -> tuple[int, ...]:
@@ -131,13 +131,3 @@ def _attributes() -> NumpyAttributes:
     attributes = NumpyAttributes(np)
     frameworks.update({np.ndarray: attributes, np.generic: attributes})
     return attributes
-
-
-def _layer_array_ufunc(self: object, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Nested:
-    """Send a ufunc down a chain that has no wrapper."""
-    return array_ufunc(ufunc, method, inputs, kwargs)
-
-
-def _layer_array_function(self: object, func: Function, types: object, args: Args, kwargs: Kwargs) -> Nested:
-    """Send a function down a chain that has no wrapper."""
-    return dispatch(Wrapper.ops.of(func), args, kwargs)

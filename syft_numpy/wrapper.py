@@ -41,12 +41,13 @@ class Wrapper(NumpyTensor, Forwarding):
                 setattr(cls, name, property(partial(_get, op), partial(_refuse_to_set, name)))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> Nested:
-        """Send a ufunc, or one of its methods, down the chain."""
-        return array_ufunc(ufunc, method, inputs, kwargs)
+        """Send a ufunc, or one of its methods, down the chain; also of a layer without a wrapper."""
+        func = ufunc if method == "__call__" else getattr(ufunc, method)
+        return dispatch(Wrapper.ops.of(func), inputs, kwargs)
 
     def __array_function__(self, func: Function, types: object, args: Args, kwargs: Kwargs) -> Nested:
-        """Send a function down the chain."""
-        return dispatch(self.ops.of(func), args, kwargs)
+        """Send a function down the chain; also of a layer without a wrapper."""
+        return dispatch(Wrapper.ops.of(func), args, kwargs)
 
     @classmethod
     def __torch_function__(cls, func: Function, types: Collection[type], args: Args = (), kwargs: object = None) -> Any:
@@ -114,9 +115,3 @@ def _refuse_to_set(name: str, _wrapper: Wrapper, _value: object) -> NoReturn:
     raise AttributeError(
         f"cannot set {name!r} of a wrapper: it belongs to the data; make a new array, e.g. `x.reshape(n)`"
     )
-
-
-def array_ufunc(ufunc: np.ufunc, method: str, inputs: Args, kwargs: Kwargs) -> Nested:
-    """Send a ufunc, or one of its methods, down the chain."""
-    func = ufunc if method == "__call__" else getattr(ufunc, method)
-    return dispatch(Wrapper.ops.of(func), inputs, kwargs)

@@ -39,11 +39,6 @@ def tanh_backward(numbers: Numbers, gradient: Integers, result: Integers) -> Int
     return numbers.mul(gradient, integers.sub(numbers.scale, numbers.square(result)))
 
 
-def erfc(numbers: Numbers, x: Integers) -> Integers:
-    """Compute 1 - erf(x)."""
-    return integers.sub(numbers.scale, numbers.compute("erf", x))
-
-
 def gelu(numbers: Numbers, x: Integers, *, approximate: str = "none") -> Integers:
     """Compute x·Φ(x), or torch's variant with tanh."""
     return numbers.compute("gelu" if approximate == "none" else "gelu_tanh", x)
@@ -52,11 +47,6 @@ def gelu(numbers: Numbers, x: Integers, *, approximate: str = "none") -> Integer
 def gelu_backward(numbers: Numbers, gradient: Integers, x: Integers, *, approximate: str = "none") -> Integers:
     """Compute the gradient."""
     return numbers.mul(gradient, numbers.compute("gelu_slope" if approximate == "none" else "gelu_tanh_slope", x))
-
-
-def silu_backward(numbers: Numbers, gradient: Integers, x: Integers) -> Integers:
-    """Compute the gradient."""
-    return numbers.mul(gradient, numbers.compute("silu_slope", x))
 
 
 def softplus(numbers: Numbers, x: Integers, beta: float = 1, threshold: float = 20) -> Integers:
@@ -153,10 +143,10 @@ ACTIVATIONS: dict[str, Function] = {
     "sigmoid": sigmoid,
     "sigmoid_backward": sigmoid_backward,
     "tanh_backward": tanh_backward,
-    "erfc": erfc,
+    "erfc": lambda numbers, x: integers.sub(numbers.scale, numbers.compute("erf", x)),
     "gelu": gelu,
     "gelu_backward": gelu_backward,
-    "silu_backward": silu_backward,
+    "silu_backward": lambda numbers, gradient, x: numbers.mul(gradient, numbers.compute("silu_slope", x)),
     "softplus": softplus,
     "softplus_backward": softplus_backward,
     "log_sigmoid_backward": log_sigmoid_backward,

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-_SYSTEM = "solve linear systems with `torch.linalg.solve` or `torch.linalg.inv`"
-_MASK = "keep all elements and multiply by a mask: `x * (x > 0)`"
-_SLICES = "apply the two-dimensional operation to slices, and combine neighbouring ones"
-_POLYNOMIAL = "approximate it with a polynomial"
-_DRAW = "draw plain random numbers, for instance `torch.rand(x.shape)`"
-
 _BY_ALTERNATIVE = {
     "use `torch.amax` or `torch.amin` of each prefix": "cummax cummin _cummax_helper _cummin_helper",
     "write `x.exp().cumsum(dim).log()`": "logcumsumexp _logcumsumexp",
-    _MASK: "nonzero nonzero_static argwhere",
+    "keep all elements and multiply by a mask: `x * (x > 0)`": "nonzero nonzero_static argwhere",
     "compare with each public value: `(x.unsqueeze(-1) == values).sum(0)`": (
         "_unique2 unique_dim unique_consecutive unique_dim_consecutive bincount mode isin histogram "
         "_histogramdd_bin_edges _histogramdd_from_bin_tensors"
     ),
     "count smaller edges: `(x.unsqueeze(-1) > edges).sum(-1)`": "searchsorted",
     "compare the difference: `(x - y).abs() < 0.01`": "allclose isclose",
-    _SYSTEM: (
+    "solve linear systems with `torch.linalg.solve` or `torch.linalg.inv`": (
         "linalg_qr qr geqrf ormqr linalg_householder_product linalg_cholesky_ex cholesky _linalg_svd svd _linalg_eigh "
         "linalg_eig linalg_lu linalg_lu_factor_ex lu_unpack linalg_ldl_factor_ex linalg_ldl_solve _linalg_det "
         "_linalg_slogdet cholesky_inverse"
@@ -35,7 +29,7 @@ _BY_ALTERNATIVE = {
         "_linear_cross_entropy_batch_chunked _linear_cross_entropy_batch_chunked_no_reduction"
     ),
     "use `torch.cdist(x, x)`": "_pdist_forward",
-    _SLICES: (
+    "apply the two-dimensional operation to slices, and combine neighbouring ones": (
         "max_pool3d_with_indices avg_pool3d adaptive_max_pool3d _adaptive_avg_pool3d fractional_max_pool3d "
         "upsample_trilinear3d upsample_nearest3d reflection_pad3d replication_pad3d max_unpool3d"
     ),
@@ -46,14 +40,18 @@ _BY_ALTERNATIVE = {
     "write `((1 + x) / (1 - x)).log() / 2`": "atanh",
     "write `(x + (x * x + 1).sqrt()).log()`": "asinh",
     "write `(x + (x * x - 1).sqrt()).log()`": "acosh",
-    _POLYNOMIAL: "acos asin atan atan2 lgamma digamma polygamma mvlgamma erfinv i0 igamma igammac sinc",
+    "approximate it with a polynomial": (
+        "acos asin atan atan2 lgamma digamma polygamma mvlgamma erfinv i0 igamma igammac sinc"
+    ),
     "multiply by the matrix of the transform": "_fft_r2c _fft_c2c _fft_c2r",
     "compare with 0: `x < 0`": "signbit",
     "write `x.abs() * y.sign()`": "copysign",
     "use `scatter_add` or `index_add`": "scatter_reduce index_reduce segment_reduce",
     "use `index_put`, or `x[mask] = y`": "masked_scatter put",
     "use `median`: encoded numbers are never NaN": "nanmedian",
-    _DRAW: "normal multinomial uniform random exponential geometric cauchy log_normal _standard_gamma",
+    "draw plain random numbers, for instance `torch.rand(x.shape)`": (
+        "normal multinomial uniform random exponential geometric cauchy log_normal _standard_gamma"
+    ),
     "use `view`, `unfold` or slices": "as_strided as_strided_copy as_strided_scatter resize_ resize_as_",
     "use slices: `y = x.clone(); y[...] = z`": "slice_scatter select_scatter diagonal_scatter",
     "keep the real and the imaginary part in two tensors": "complex polar view_as_complex angle",

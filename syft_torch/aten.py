@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -116,11 +117,9 @@ class AtenTable(OpTable):
 
 def _describe(func: torch._ops.OpOverload) -> AtenOp:
     attr = _attr(func)
-    arguments = func._schema.arguments
-    written = [argument.name for argument in arguments if argument.alias_info and argument.alias_info.is_write]
-    inplace = bool(written) and written == [arguments[0].name] and torch.Tag.inplace_view not in func.tags
-    each = None
-    operation = attr
+    written = [place for place, _ in _find_written(func)]
+    inplace = written == [0] and torch.Tag.inplace_view not in func.tags
+    each, operation = None, attr
     if inplace and attr.endswith("_"):
         operation = attr.removesuffix("_")
     elif written:  # It changes a shape or several tensors, or has an `out`: only a rule for the full name applies.
@@ -143,18 +142,19 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
 
 def _facts(op: Op) -> Facts:
     """Return which arguments a kernel writes, and whether it reveals values, or its results are random or not set."""
-    written = [
-        (position, argument.name)
-        for position, argument in enumerate(op.func._schema.arguments)  # type: ignore[attr-defined]  # an overload
-        if argument.alias_info and argument.alias_info.is_write and not argument.kwarg_only
-    ]
-    places = frozenset(place for argument in written for place in argument)
+    written = [(place, argument.name) for place, argument in _find_written(op.func) if not argument.kwarg_only]
     return Facts(
-        writes=places,
+        writes=frozenset(place for both in written for place in both),
         reveals=op.attr in REVEALS,
         random=torch.Tag.nondeterministic_seeded in op.func.tags,  # type: ignore[attr-defined]  # an overload
         uninitialized="empty" in op.attr,
     )
+
+
+def _find_written(func: Any) -> list[tuple[int, Any]]:
+    """Return the positions and the descriptions of the arguments that a kernel writes."""
+    arguments = enumerate(func._schema.arguments)
+    return [(place, each) for place, each in arguments if each.alias_info and each.alias_info.is_write]
 
 
 def _attr(func: torch._ops.OpOverload) -> str:

@@ -30,7 +30,7 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.alternatives import ALTERNATIVES
 from syft_torch.aten import ATEN
-from syft_torch.facts import describe
+from syft_torch.facts import FACTS_OF_FORM, describe
 from syft_torch.guards import add_guard
 from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
 from syft_torch.kernels import TorchKernels
@@ -53,12 +53,6 @@ EXCLUDE = words(
 )
 """Names of torch that make no sense on a chain: memory of the wrapper itself, internals, removed names, a context
 manager, and functions of symbolic numbers, which would turn a tensor into a Python number."""
-
-FACTS_OF_FORM = words(
-    "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse "
-    "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
-)
-"""Operations that can be answered from the form of a tensor."""
 
 DIFFERS_ON_META = words(
     "backward embedding_bag native_batch_norm quantize_per_tensor quantize_per_channel _autocast_to_full_precision "
@@ -115,6 +109,7 @@ class TorchAttributes(FrameworkAttributes):
     masking, transposing, selecting = MASKING, TRANSPOSING, SELECTING
     alternatives = ALTERNATIVES
     convolve = staticmethod(convolve)
+    real_dtype = staticmethod(real_dtype)
     exclude = EXCLUDE
     worker_methods = (
         *("tensor", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace"),
@@ -209,10 +204,6 @@ class TorchAttributes(FrameworkAttributes):
     def fact(self, op: Op, form: Form) -> Any:
         """Return a fact about a tensor of this form."""
         return op.run(torch.empty(form.shape, dtype=form.dtype, device="meta"))
-
-    def real_dtype(self, tensor: Tensor) -> Any:
-        """Return the dtype of the real numbers of a tensor."""
-        return real_dtype(tensor)
 
     def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
         """Return the storage of a tensor, which its views share; for a sparse tensor, the storages of its parts."""
@@ -331,19 +322,10 @@ class TorchAttributes(FrameworkAttributes):
         """Return a mode in which torch's functions create new tensors at ``location``."""
         return Placing(self, location)
 
-    def hold_state(self, objects: Sequence[object], location: Location, send: Function) -> Any:  # type: ignore[override]  # as above
-        """Return a context in which modules, optimizers and tensors lead to ``location``."""
-        return hold_state(objects, location, send)
-
     stateful = (torch.nn.Module, torch.optim.Optimizer)
-
-    def find_state(self, objects: Sequence[object]) -> list[Tensor]:
-        """Return the tensors of modules and optimizers."""
-        return find_state(objects)
-
-    def has_hooks(self, tensor: Tensor) -> bool:
-        """Return whether backward passes call functions of the user with the gradient of a tensor."""
-        return has_hooks(tensor)
+    hold_state = staticmethod(hold_state)  # type: ignore[assignment]  # as above
+    find_state = staticmethod(find_state)
+    has_hooks = staticmethod(has_hooks)
 
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain strided tensor."""
@@ -696,12 +678,9 @@ class MetaDevice:
 _meta_device = MetaDevice()
 
 
-def _is_dtype(thing: object) -> bool:
-    return isinstance(thing, torch.dtype)
-
-
 _modes: dict[tuple[Any, ...], str] = {}
-_MODES = {str(word): word for word in (True, False, None, *filter(_is_dtype, vars(torch).values()))}
+_DTYPES = [value for value in vars(torch).values() if isinstance(value, torch.dtype)]
+_MODES = {str(word): word for word in (True, False, None, *_DTYPES)}
 
 
 @functools.lru_cache(maxsize=256)

@@ -68,8 +68,7 @@ def bag_backward(
     each = gradient.index_select(0, bags)
     if per_sample_weights is not None:
         each = each * per_sample_weights.unsqueeze(1)
-    found: torch.Tensor = aten.embedding_dense_backward(each, indices, rows, padding_idx, scale_grad_by_freq)
-    return found
+    return aten.embedding_dense_backward(each, indices, rows, padding_idx, scale_grad_by_freq)
 
 
 # --- distances
@@ -147,8 +146,7 @@ def _find_windows(large: Sequence[int], small: Sequence[int]) -> list[int]:
 def adaptive_average_backward(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Pass the gradient of each window to all of its numbers."""
     windows = _find_windows(x.shape[-2:], gradient.shape[-2:])
-    found: torch.Tensor = aten.avg_pool2d_backward(gradient, x, windows, windows, [0, 0], False, True, None)
-    return found
+    return aten.avg_pool2d_backward(gradient, x, windows, windows, [0, 0], False, True, None)
 
 
 def adaptive_largest(x: torch.Tensor, output: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -41,21 +41,24 @@ SIZES = words(
 )
 """Operations whose form depends on values if an argument after the first, a size or a position, is a tensor."""
 
-STATES_FACT = words(
-    "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse is_sparse_csr "
-    "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes stride "
-    "is_contiguous dim_order is_conj is_neg is_same_size result_type get_device is_cpu is_cuda is_ipu is_maia is_meta "
-    "is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed _has_compatible_shallow_copy_type "
-    "storage_offset type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor retains_grad output_nr "
-    "has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
+FACTS_OF_FORM = words(
+    "shape size dim ndim ndimension numel nelement dtype device layout requires_grad is_leaf is_sparse "
+    "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
+)
+"""Operations that can be answered from the form of a tensor."""
+STATES_FACT = FACTS_OF_FORM | words(
+    "is_sparse_csr stride is_contiguous dim_order is_conj is_neg is_same_size result_type get_device is_cpu is_cuda "
+    "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed "
+    "_has_compatible_shallow_copy_type storage_offset type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor "
+    "retains_grad output_nr has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
 )
 """Operations whose plain result follows from the form."""
 
-SHAPE_DEPENDS_ON_FLOATS = words(
-    "interpolate fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout "
-    "feature_alpha_dropout"
+DROPOUT = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout")
+FRACTIONAL = words(
+    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
 )
+SHAPE_DEPENDS_ON_FLOATS = DROPOUT | FRACTIONAL | {"interpolate"}
 """Operations whose results have a form that depends on a scale or a probability."""
 
 # --- what a call reads, writes and draws
@@ -128,11 +131,8 @@ WRITES: Mapping[str, tuple[str, Option | None]] = {
 }
 """Arguments that operations change although their schemas do not say so, and the option that enables it."""
 
-RANDOM = words(
-    "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout rrelu gumbel_softmax "
-    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform "
-    "multi_head_attention_forward"
+RANDOM = (DROPOUT | FRACTIONAL) | words(
+    "rrelu gumbel_softmax svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform multi_head_attention_forward"
 )
 """Operations that draw random numbers, besides those that torch tags."""
 
@@ -141,14 +141,12 @@ ALTERS_AUTOGRAD = words(
 )
 """Setters and methods that change the autograd state of a tensor."""
 
-OFF = words(
+OFF = (FRACTIONAL | UNCHECKABLE) | words(
     "segment_reduce new view_copy lcm ldl_solve lu_unpack binomial ctc_loss fused_moving_avg_obs_fake_quant eig "
     "eigvals cudnn_batch_norm miopen_batch_norm native_batch_norm choose_qparams_optimized index "
-    "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
-    "fractional_max_pool3d_with_indices grid_sampler grid_sampler_2d grid_sampler_3d native_group_norm sparse_resize "
+    "grid_sampler grid_sampler_2d grid_sampler_3d native_group_norm sparse_resize "
     "sparse_resize_and_clear resize_as_sparse unsafe_chunk unsafe_split unsafe_split_with_sizes native_channel_shuffle"
 )
-OFF |= UNCHECKABLE
 """Operations that crash, hang, read out of bounds or show unwritten memory for some arguments or values."""
 OFF_PREFIXES = ("_", "fbgemm_", "quantized_", "cudnn_", "miopen_", "mkldnn_", "batch_norm_")
 """Prefixes of operations that are off: internals of torch, and kernels that do not check packed weights."""
@@ -212,16 +210,15 @@ TRANSFORMS = words(
     "fft ifft rfft irfft hfft ihfft fft2 ifft2 irfft2 fftn ifftn irfftn fftshift ifftshift stft "
     "view_as_real view_as_complex"
 )
-LAYERS = words(
+LAYERS = DROPOUT | words(
     "linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d batch_norm instance_norm "
     "layer_norm group_norm rms_norm local_response_norm normalize norm_except_dim _weight_norm max_pool1d max_pool2d "
     "max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d "
     "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
-    "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot dropout dropout1d dropout2d dropout3d "
-    "alpha_dropout feature_dropout feature_alpha_dropout lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
-    "rnn_relu_cell _transformer_encoder_layer_fwd _native_multi_head_attention "
-    "scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd "
-    "pixel_shuffle pixel_unshuffle grid_sample affine_grid unfold fold pad_sequence"
+    "adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d embedding one_hot lstm gru rnn_tanh rnn_relu lstm_cell "
+    "gru_cell rnn_tanh_cell rnn_relu_cell _transformer_encoder_layer_fwd _native_multi_head_attention "
+    "scaled_dot_product_attention multi_head_attention_forward interpolate pad constant_pad_nd pixel_shuffle "
+    "pixel_unshuffle grid_sample affine_grid unfold fold pad_sequence"
 )
 ACTIVATIONS = words(
     "relu relu6 leaky_relu prelu elu selu celu gelu silu mish glu sigmoid logsigmoid hardsigmoid hardswish hardtanh "
@@ -258,12 +255,10 @@ CREATION = words(
 AUTOGRAD = words("backward grad data requires_grad retain_grad detach link")
 _GRADIENTS = ("torch.autograd.grad", "torch.autograd.links.grad")
 """The functions that return gradients instead of accumulating them."""
-OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale") | frozenset(
-    f"_foreach_{name}"
-    for name in words(
-        "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp max maximum minimum mul neg norm pow reciprocal "
-        "rsqrt sign sqrt sub zero"
-    )
+OPTIMIZERS = words("_amp_foreach_non_finite_check_and_unscale _amp_update_scale") | words(
+    "abs add addcdiv addcmul clamp_max clamp_min copy div exp lerp max maximum minimum mul neg norm pow reciprocal "
+    "rsqrt sign sqrt sub zero",
+    prefix="_foreach_",
 )
 """The operations on lists that torch's optimizers and gradient clipping use."""
 PUBLIC = words(
@@ -288,12 +283,10 @@ PUBLIC = words(
     "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr embedding_renorm _is_all_true _is_any_true "
     "_nested_tensor_from_mask _pack_padded_sequence _pad_packed_sequence linspace logspace sampled_addmm spsolve "
     "grad_dtype"
-) | frozenset(
-    f"_foreach_{name}"
-    for name in words(
-        "acos asin atan ceil clone cos cosh erf erfc expm1 floor frac lgamma log log10 log1p log2 mm powsum round "
-        "sigmoid sin sinh tan tanh trunc"
-    )
+) | words(
+    "acos asin atan ceil clone cos cosh erf erfc expm1 floor frac lgamma log log10 log1p log2 mm powsum round sigmoid "
+    "sin sinh tan tanh trunc",
+    prefix="_foreach_",
 )
 """The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
 the sender may see. Those in no list are off."""
@@ -303,27 +296,13 @@ FAILS = words(
 )
 """Exceptions in the groups of ``TOTAL``, which fail for some values: integer division by zero, an index out of range, a
 singular matrix."""
-TOTAL = (ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | LAYERS | ACTIVATIONS | SHAPES) - FAILS
+_MOSTLY_TOTAL = ARITHMETIC | COMPARISONS | REDUCTIONS | PRODUCTS | TRANSFORMS | LAYERS | ACTIVATIONS | SHAPES
+TOTAL = _MOSTLY_TOTAL - FAILS
 """The operations that work with all values."""
 NOT_REVIEWED = frozenset({"torch.Tensor.addbmm_", "torch.linalg.polar"})
 """Spellings of reviewed operations that are not reviewed: the first may change the shape of its tensor, which the meta
 device refuses; the second, in torch 2.15, decomposes a matrix and has only the name in common with ``torch.polar``."""
-REVIEWED = (
-    ARITHMETIC
-    | COMPARISONS
-    | REDUCTIONS
-    | PRODUCTS
-    | LINEAR_ALGEBRA
-    | TRANSFORMS
-    | LAYERS
-    | ACTIVATIONS
-    | LOSSES
-    | SHAPES
-    | INDEXING
-    | CREATION
-    | AUTOGRAD
-    | OPTIMIZERS
-) - UNCHECKABLE
+REVIEWED = (_MOSTLY_TOTAL | LINEAR_ALGEBRA | LOSSES | INDEXING | CREATION | AUTOGRAD | OPTIMIZERS) - UNCHECKABLE
 """The operations that may run on data the sender may not see. tests/facts checks each of them: forms can be inferred
 and do not depend on values, only the arguments are read, and no argument crashes the process."""
 _SCHEMA_PREFIXES = {"torch.special.": "special_", "torch.linalg.": "linalg_", "torch.fft.": "fft_"}

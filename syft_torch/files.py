@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from syft_core.hook.hook import Reader
@@ -11,15 +12,11 @@ from syft_core.hook.hook import Reader
 
 def read_npy(path: Path) -> torch.Tensor:
     """Read one array."""
-    import numpy as np  # noqa: PLC0415  # torch alone does not need it
-
     return torch.from_numpy(np.load(path, allow_pickle=False))
 
 
 def read_npz(path: Path) -> dict[str, torch.Tensor]:
     """Read arrays by name."""
-    import numpy as np  # noqa: PLC0415  # torch alone does not need it
-
     with np.load(path, allow_pickle=False) as arrays:
         return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch as _torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import get_overridable_functions
@@ -119,8 +120,6 @@ class TorchHook(FrameworkHook):
 
     def create_table(self, columns: Sequence[Any]) -> _torch.Tensor:
         """Return a tensor with these columns: of integers, or of the default float type."""
-        import numpy as np  # noqa: PLC0415  # torch alone does not need it
-
         table = _torch.from_numpy(np.stack(columns, axis=1))
         return table.to(_torch.get_default_dtype()) if table.is_floating_point() else table
 

@@ -12,14 +12,11 @@ import torch
 from syft_core.crypto.kernels import (
     BLOCK,
     DIGIT_BITS,
-    LONG,
     Array,
     Kernels,
     NumpyLikeKernels,
     Shape,
-    size_of,
 )
-from syft_core.crypto.prg import Stream
 from syft_core.crypto.products import Product
 
 PARALLEL = 1 << 30
@@ -55,14 +52,6 @@ class TorchKernels(Kernels):
         flat = torch.frombuffer(buffer, dtype=self.dtype(dtype))
         return flat if len(shape) == 1 else flat.view(shape)
 
-    def expand(self, stream: Stream, dtype: str, shape: Shape) -> Array:
-        """Return a tensor with the next random numbers of a stream."""
-        if size_of(shape, dtype) < LONG:
-            return super().expand(stream, dtype, shape)
-        numbers = torch.empty(shape, dtype=self.dtype(dtype))
-        stream.fill(memoryview(numbers.view(-1).numpy()).cast("B"))
-        return numbers
-
     def to_bytes(self, x: Array) -> bytes | memoryview:
         """Return the memory of a tensor; nothing in a rehearsal."""
         return b"" if x.is_meta else x.contiguous().numpy().data
@@ -79,14 +68,6 @@ class TorchKernels(Kernels):
         """Convert the elements, modulo the range of the type."""
         return x.to(self.dtype(dtype))
 
-    def concat(self, parts: Sequence[Array], axis: int = 0) -> Array:
-        """Join tensors along an axis."""
-        return torch.cat(list(parts), axis)
-
-    def stack(self, parts: Sequence[Array], axis: int) -> Array:
-        """Join tensors along a new axis."""
-        return torch.stack(list(parts), axis)
-
     def select(self, x: Array, places: Sequence[int]) -> Array:
         """Return the lines of a tensor at these places of its first axis."""
         return x.index_select(0, _index(tuple(places), x.device))
@@ -99,19 +80,11 @@ class TorchKernels(Kernels):
         """Reorder the axes."""
         return x.permute(tuple(axes))
 
-    def sum(self, x: Array, axis: int | tuple[int, ...]) -> Array:
-        """Add the elements along axes."""
-        return x.sum(axis, dtype=x.dtype)
-
     def matmul(self, x: Array, y: Array) -> Array:
         """Multiply matrices."""
         if x.is_cpu:
             return self._compute(self._arrays.matmul, x, y)
         return x @ y if x.is_meta else super().matmul(x, y)
-
-    def multiply_matrices(self, x: Array, y: Array) -> Array:
-        """Multiply matrices with torch's function."""
-        return x @ y
 
     def _compute(self, function: Callable[..., Array], x: Array, y: Array, *options: Any) -> Array:
         """Compute a function of arrays in the memory of tensors."""
@@ -241,10 +214,6 @@ class ArrayKernels(NumpyLikeKernels):
         """Multiply matrices by their digits, with up to ``TERMS`` products in a sum."""
         are_matrices = x.ndim == y.ndim == 2 and x.dtype == np.int64
         return _multiply(x, y) if are_matrices else super().multiply_part(x, y)
-
-    def erf(self, x: Array) -> Array:
-        """Compute the error function of real numbers."""
-        return torch.erf(torch.from_numpy(np.asarray(x))).numpy()
 
 
 @functools.lru_cache(maxsize=256)

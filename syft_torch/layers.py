@@ -109,18 +109,9 @@ def max_pool(
     return integers.reshape(found, shape), SecretPlaces(child=integers.kernels_of(x).zeros(shape, "int64"))
 
 
-def max_pool_backward(
-    numbers: Numbers,
-    gradient: Integers,
-    x: Integers,
-    kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
-) -> Integers:
-    """Pass the gradient of each window to the first of its largest numbers."""
-    images, options = _prepare_images(x, kernel_size, stride, padding, dilation, ceil_mode, lowest=True)
+def max_pool_backward(numbers: Numbers, gradient: Integers, x: Integers, *window: Any) -> Integers:
+    """Pass the gradient of each window to the first of its largest numbers; ``window`` as for ``max_pool``."""
+    images, options = _prepare_images(x, *window, lowest=True)
     if integers.is_shared(images):
         marks = images.run(pooling.max_pool2d_positions, **options)
     else:
@@ -403,6 +394,7 @@ def _prepare_images(
     padding: Sequence[int],
     dilation: Sequence[int] | None,
     ceil: bool,
+    *,
     lowest: bool = False,
 ) -> tuple[Integers, Kwargs]:
     """Return images with a batch and, for ``ceil_mode``, with rows and columns for the last windows; and options.
@@ -475,7 +467,6 @@ def _geometry(
 
 
 def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], options: Kwargs) -> tuple[int, ...]:
-    """Return the shape of the result of a transposed convolution."""
     images, size = integers.shape_of(x), integers.shape_of(filters)
     if images[1] != size[0]:
         raise ValueError(

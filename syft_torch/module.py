@@ -180,13 +180,11 @@ class AddedName:
     from ``nn.Module`` itself, which refuses to register a parameter under the name of an existing attribute.
     """
 
-    def __init__(self, function: Function, is_attribute: bool = False) -> None:
+    def __init__(self, name: str, function: Function, is_attribute: bool = False) -> None:
+        self.name = name
         self.function = function
         self.is_attribute = is_attribute
         self.__doc__ = function.__doc__
-
-    def __set_name__(self, _owner: type, name: str) -> None:
-        self.name = name
 
     def __get__(self, module: nn.Module, _owner: type | None = None) -> Any:
         if module is None:
@@ -200,22 +198,23 @@ class AddedName:
         return self.function(module) if self.is_attribute else self.function.__get__(module)
 
 
+_METHODS: dict[str, Function] = {
+    "send": send,
+    "send_": send,
+    "get": get,
+    "_syft_fetch": fetch_parts,
+    "request": request,
+    "get_": get,
+    "move": move,
+    "end_get": end_get,
+    "copy": copy.deepcopy,
+}
 ADDED_TO_MODULES: dict[str, AddedName] = {
-    "send": AddedName(send),
-    "send_": AddedName(send),
-    "get": AddedName(get),
-    "_syft_fetch": AddedName(fetch_parts),
-    "request": AddedName(request),
-    "get_": AddedName(get),
-    "move": AddedName(move),
-    "end_get": AddedName(end_get),
-    "copy": AddedName(copy.deepcopy),
-    "location": AddedName(location, is_attribute=True),
-    "owner": AddedName(owner, is_attribute=True),
+    **{name: AddedName(name, function) for name, function in _METHODS.items()},
+    "location": AddedName("location", location, is_attribute=True),
+    "owner": AddedName("owner", owner, is_attribute=True),
 }
 """The names that a hook adds to ``nn.Module``."""
-for _word, _added in ADDED_TO_MODULES.items():
-    _added.__set_name__(nn.Module, _word)
 
 
 # --- moving a module

@@ -43,15 +43,11 @@ def _move_to(parameter: torch.nn.Parameter, value: object) -> Nested:
         if here == where:
             return leaf
         if here is None:
-            return leaf.send(where) if _has_form_of(leaf, parameter) else leaf
+            is_like_parameter = leaf.dim() > 0 or parameter.dim() == 0  # Not a number, which is sent with each command.
+            return leaf.send(where) if is_like_parameter else leaf
         return leaf.get() if where is None else leaf.move(where)
 
     return map_leaves(move, value)
-
-
-def _has_form_of(value: Tensor, parameter: torch.nn.Parameter) -> bool:
-    """Return whether a tensor is state like the parameter, and not a number, which is sent with each command."""
-    return bool(value.dim() > 0 or parameter.dim() == 0)
 
 
 def warn_of_small_squares(optimizer: torch.optim.Optimizer) -> None:

@@ -59,7 +59,8 @@ def hold_state(
         move_weights(layers, swap)
         for module, home in homes:
             if home is not None:
-                set_helpers(find_parts(module)[0], _owner_location(module))
+                parts, own = find_parts(module)
+                set_helpers(parts, own[0].child._location)
         for optimizer, (state, groups) in saved:
             _restore(optimizer, state, groups)
         torch.set_rng_state(generator)
@@ -129,8 +130,3 @@ def _find_made(optimizers: list[torch.optim.Optimizer], place: Location, known: 
 
 def _set_state(optimizer: torch.optim.Optimizer, parameter: object, name: str, value: Tensor) -> None:
     optimizer.state[parameter][name] = value
-
-
-def _owner_location(module: nn.Module) -> Any:
-    tensor = find_parts(module)[1][0]
-    return tensor.child._location

@@ -8,20 +8,8 @@ from __future__ import annotations
 from math import inf
 from typing import NoReturn
 
-from syft_core.crypto import integers
-from syft_core.crypto.arithmetic import (
-    Axes,
-    absolute,
-    clamp,
-    find_extreme,
-    largest,
-    matmul,
-    sign,
-    smallest,
-    total,
-    truth,
-    zeros_like,
-)
+from syft_core.crypto import arithmetic, integers
+from syft_core.crypto.arithmetic import Axes
 from syft_core.crypto.authenticated_tensor import AuthenticatedTensor
 from syft_core.crypto.errors import PrecisionError, ProtocolError
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor, convert, replace_infinity
@@ -53,22 +41,7 @@ def add_product(
 
 def clamp_max(numbers: Numbers, x: Integers, max: float) -> Integers:
     """Limit to numbers that are not larger."""
-    return clamp(numbers, x, None, max)
-
-
-def fraction(numbers: Numbers, x: Integers) -> Integers:
-    """Return the fraction, with the sign of the number."""
-    return integers.sub(x, trunc(numbers, x))
-
-
-def masked_fill(numbers: Numbers, x: Integers, mask: Integers, value: Integers) -> Integers:
-    """Set numbers to a constant where the mask is not 0."""
-    return integers.select(truth(numbers, mask), numbers.value(value), x)
-
-
-def relu(_numbers: Numbers, x: Integers) -> Integers:
-    """Return the number where it is positive, and 0 elsewhere."""
-    return integers.relu(x)
+    return arithmetic.clamp(numbers, x, None, max)
 
 
 def threshold_backward(numbers: Numbers, gradient: Integers, result: Integers, threshold: float) -> Integers:
@@ -84,11 +57,11 @@ def vector_norm(
 ) -> Integers:
     """Compute the Euclidean norm, or the sum (1), the largest (inf) or the smallest (-inf) of the sizes."""
     if ord == 2:
-        return numbers.compute("sqrt", total(numbers, numbers.square(x), dim, keepdim))
+        return numbers.compute("sqrt", arithmetic.total(numbers, numbers.square(x), dim, keepdim))
     if ord not in (1, inf, -inf):
         raise PrecisionError.unknown_norm(ord)
-    norms: dict[float, Function] = {1: total, inf: largest, -inf: smallest}
-    return norms[ord](numbers, absolute(numbers, x), dim, keepdim)
+    norms: dict[float, Function] = {1: arithmetic.total, inf: arithmetic.largest, -inf: arithmetic.smallest}
+    return norms[ord](numbers, arithmetic.absolute(numbers, x), dim, keepdim)
 
 
 def new_full(numbers: Numbers, x: Integers, size: Axes, fill_value: float, **_options: object) -> Integers:
@@ -96,17 +69,12 @@ def new_full(numbers: Numbers, x: Integers, size: Axes, fill_value: float, **_op
     return integers.kernels_of(x).zeros(tuple(size), numbers.ring) + numbers.value(fill_value)
 
 
-def new_ones(numbers: Numbers, x: Integers, size: Axes, **_options: object) -> Integers:
-    """Return ones of a shape; they are public."""
-    return new_full(numbers, x, size, 1)
-
-
 # --- order
 
 
 def smallest_along(numbers: Numbers, x: Integers, dim: int, keepdim: bool = False) -> tuple[Integers, Integers]:
     """Return the smallest numbers along an axis, and where the first of them are."""
-    found, place = find_extreme(numbers, integers.neg(x), dim, keepdim)
+    found, place = arithmetic.find_extreme(numbers, integers.neg(x), dim, keepdim)
     return integers.neg(found), place
 
 
@@ -140,38 +108,37 @@ def median_along(numbers: Numbers, x: Integers, dim: int, keepdim: bool = False)
     return kthvalue(numbers, x, (length + 1) // 2, dim, keepdim)
 
 
-def median(numbers: Numbers, x: Integers) -> Integers:
-    """Return the lower median of all numbers."""
-    return median_along(numbers, integers.flatten(x), 0)[0]
-
-
 FixedPrecisionTensor.add_rules(
     {
-        **dict.fromkeys(("mm", "bmm", "mv"), matmul),
+        **dict.fromkeys(("mm", "bmm", "mv"), arithmetic.matmul),
         "addmm": add_product,
-        "sgn": sign,
-        "frac": fraction,
-        "relu": relu,
+        "sgn": arithmetic.sign,
+        "frac": lambda numbers, x: integers.sub(x, trunc(numbers, x)),
+        "relu": lambda _numbers, x: integers.relu(x),
         "threshold_backward": threshold_backward,
         "linalg_vector_norm": vector_norm,
-        "max_dim": find_extreme,
+        "max_dim": arithmetic.find_extreme,
         "min_dim": smallest_along,
         "sort_dim": sort,
         "topk": topk,
         "kthvalue": kthvalue,
         "median_dim": median_along,
-        "lower_median": median,
-        "zero": zeros_like,
-        "new_ones": new_ones,
+        "lower_median": lambda numbers, x: median_along(numbers, integers.flatten(x), 0)[0],
+        "zero": arithmetic.zeros_like,
+        "new_ones": lambda numbers, x, size, **_options: new_full(numbers, x, size, 1),
         "convolution": layers.convolution,
         "max_pool2d_with_indices": layers.max_pool,
     },
     exact=True,
 )
 FixedPrecisionTensor.add_rules(
-    {"clamp": clamp, "clamp_min": clamp, "clamp_max": clamp_max}, exact=True, infinity="largest"
+    {"clamp": arithmetic.clamp, "clamp_min": arithmetic.clamp, "clamp_max": clamp_max}, exact=True, infinity="largest"
 )
-FixedPrecisionTensor.add_rules({"masked_fill": masked_fill, "new_full": new_full}, exact=True, infinity="mask")
+FixedPrecisionTensor.add_rules(
+    {"masked_fill": lambda numbers, x, mask, value: arithmetic.where(numbers, mask, value, x), "new_full": new_full},
+    exact=True,
+    infinity="mask",
+)
 FixedPrecisionTensor.add_rules({"embedding": layers.embedding}, exact=True, plain="public")
 FixedPrecisionTensor.add_rules(
     {

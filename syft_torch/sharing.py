@@ -57,25 +57,19 @@ def _convert(module: nn.Module, convert: Callable[[Tensor], Tensor]) -> nn.Modul
     return module
 
 
-ADDED_FOR_SHARING: dict[str, AddedName] = {
-    "fix_precision": AddedName(fix_precision),
-    "fix_precision_": AddedName(fix_precision),
-    "fix_prec": AddedName(fix_precision),
-    "fix_prec_": AddedName(fix_precision),
-    "float_precision": AddedName(float_precision),
-    "float_precision_": AddedName(float_precision),
-    "float_prec": AddedName(float_precision),
-    "float_prec_": AddedName(float_precision),
-    "share": AddedName(share),
-    "share_": AddedName(share),
-    "encrypt": AddedName(encrypt),
-    "encrypt_": AddedName(encrypt),
-    "decrypt": AddedName(decrypt),
-    "decrypt_": AddedName(decrypt),
+_METHODS: dict[str, Function] = {
+    "fix_precision": fix_precision,
+    "fix_prec": fix_precision,
+    "float_precision": float_precision,
+    "float_prec": float_precision,
+    "share": share,
+    "encrypt": encrypt,
+    "decrypt": decrypt,
 }
-"""The names that a hook adds to ``nn.Module`` for encrypted computation."""
-for _word, _added in ADDED_FOR_SHARING.items():
-    _added.__set_name__(nn.Module, _word)
+ADDED_FOR_SHARING: dict[str, AddedName] = {
+    name: AddedName(name, function) for word, function in _METHODS.items() for name in (word, f"{word}_")
+}
+"""The names that a hook adds to ``nn.Module`` for encrypted computation; all of them change the module in place."""
 
 
 def keep_precision(optimizer: torch.optim.Optimizer, *_args: object, **_options: object) -> torch.optim.Optimizer:

@@ -17,15 +17,8 @@ def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = 
     return x[(slice(None),) * (dim % len(x.shape)) + (slice(start, end, step),)]
 
 
-def _unslice(gradient: Tensor, sizes: Sequence[int], dim: int, start: int | None, end: int | None, step: int) -> Tensor:
-    """Return the gradient of a slice: zeros around the gradient."""
-    whole = gradient.new_zeros(tuple(sizes))
-    whole[(slice(None),) * (dim % len(sizes)) + (slice(start, end, step),)] = gradient
-    return whole
-
-
-def _unselect(gradient: Tensor, sizes: Sequence[int], dim: int, index: int) -> Tensor:
-    """Return the gradient of one row: zeros around the gradient."""
+def _unselect(gradient: Tensor, sizes: Sequence[int], dim: int, index: int | slice) -> Tensor:
+    """Return the gradient of a row or a slice: zeros around the gradient."""
     whole = gradient.new_zeros(tuple(sizes))
     whole[(slice(None),) * (dim % len(sizes)) + (index,)] = gradient
     return whole
@@ -50,10 +43,6 @@ def _call(function: Function) -> Function:
         return dispatch(frameworks[torch.Tensor].ops.of(function), args, kwargs)
 
     return call
-
-
-def _pad(x: Tensor, pad: Sequence[int], _zero: float = 0) -> Tensor:
-    return _call(torch.constant_pad_nd)(x, pad, 0)
 
 
 def _select(x: Tensor, mask: torch.Tensor) -> Tensor:
@@ -138,12 +127,12 @@ STRUCTURAL: Mapping[str, Function] = {
     "stack": lambda tensors, dim=0: _call(torch.stack)(list(tensors), dim),
     "clone": _clone,
     "contiguous": lambda x, **_options: x,
-    "constant_pad_nd": _pad,
+    "constant_pad_nd": lambda x, pad, _zero=0: _call(torch.constant_pad_nd)(x, pad, 0),
     "new_zeros": _new_zeros,
     "new_empty": _new_zeros,
     "new_empty_strided": _new_zeros,
     "empty_like": lambda x, **_options: x * 0,
-    "slice_backward": _unslice,
+    "slice_backward": lambda x, sizes, dim, start, end, step: _unselect(x, sizes, dim, slice(start, end, step)),
     "select_backward": _unselect,
     "diagonal_backward": _undiagonal,
     "index_put": with_indices(_put, 2),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 """Optimizers whose list form gives the same bits: modules of ``torch.optim``, with a function of the same name."""
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
-"""The options of a group that torch's function for a step takes."""
 _GRADIENT = "grad"
 _NUMBERS = frozenset({bool, int, float, type(None)})
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
@@ -89,19 +88,29 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
             yield module, name, substitute(getattr(module, name))
 
 
-def _refuse_chains(transform: Function) -> Function:
+def _maker(substitute: Function) -> Callable[[Function], Function]:
+    """Return a function that makes a substitute; it gets torch's own function as its first argument."""
+
+    @functools.wraps(substitute)
+    def make(native: Function) -> Function:
+        @functools.wraps(native)
+        def call(*args: object, **kwargs: object) -> Nested:
+            return substitute(native, *args, **kwargs)
+
+        return call
+
+    return make
+
+
+@_maker
+def _refuse_chains(transform: Function, tensor: Tensor, *args: Any, **kwargs: Any) -> Nested:
     """Refuse ``torch.func`` transforms on chains: they work on kernels, and a wrapper has no data."""
-
-    @functools.wraps(transform)
-    def substitute(tensor: Tensor, *args: Any, **kwargs: Any) -> Nested:
-        if isinstance(tensor, Wrapper):
-            raise WrapperLeakError.unseen(
-                "a transform of torch.func",
-                "use torch.autograd.grad, torch.autograd.functional or a batched operation, or fetch it: `p = p.get()`",
-            )
-        return transform(tensor, *args, **kwargs)
-
-    return substitute
+    if isinstance(tensor, Wrapper):
+        raise WrapperLeakError.unseen(
+            "a transform of torch.func",
+            "use torch.autograd.grad, torch.autograd.functional or a batched operation, or fetch it: `p = p.get()`",
+        )
+    return transform(tensor, *args, **kwargs)
 
 
 _count_modes = torch._C._len_torch_function_stack
@@ -138,49 +147,37 @@ def _run_source(call: Any) -> Function:
     return substitute
 
 
-def _refuse_remote_modules(create: Function) -> Function:
+@_maker
+def _refuse_remote_modules(create: Function, module: Any, *args: Any, **kwargs: Any) -> Nested:
     """Refuse to compile or trace a remote module: TorchScript would keep wrappers, which have no data."""
-
-    @functools.wraps(create)
-    def substitute(module: Any, *args: Any, **kwargs: Any) -> Nested:
-        if any(isinstance(tensor, Wrapper) for tensor in (*module.parameters(), *module.buffers())):
-            place = "torch.jit.trace" if kwargs.get("is_tracing") else "torch.jit.script"
-            raise WrapperLeakError.at(place, "fetch the model first: `model.get()`")
-        torch.jit._builtins._register_builtin(torch._VF.lstm, "aten::lstm")  # TorchScript knows functions by id.
-        return create(module, *args, **kwargs)
-
-    return substitute
+    if any(isinstance(tensor, Wrapper) for tensor in (*module.parameters(), *module.buffers())):
+        place = "torch.jit.trace" if kwargs.get("is_tracing") else "torch.jit.script"
+        raise WrapperLeakError.at(place, "fetch the model first: `model.get()`")
+    torch.jit._builtins._register_builtin(torch._VF.lstm, "aten::lstm")  # TorchScript knows functions by id.
+    return create(module, *args, **kwargs)
 
 
-def _refuse_workers(convert: Function) -> Function:
+@_maker
+def _refuse_workers(convert: Function, module: torch.nn.Module, *args: object, **kwargs: object) -> Nested:
     """Refuse ``model.to(bob)`` with the advice to send the model."""
-
-    @functools.wraps(convert)
-    def substitute(module: torch.nn.Module, *args: object, **kwargs: object) -> Nested:
-        for target in (*args, *kwargs.values()):
-            if isinstance(target, Worker | Location):
-                raise TypeError(
-                    f"cannot move a model to worker {target.id!r} with Module.to: a worker is not a device; "
-                    f"send it: `model.send({target.id!r})`"
-                )
-        return convert(module, *args, **kwargs)
-
-    return substitute
+    for target in (*args, *kwargs.values()):
+        if isinstance(target, Worker | Location):
+            raise TypeError(
+                f"cannot move a model to worker {target.id!r} with Module.to: a worker is not a device; "
+                f"send it: `model.send({target.id!r})`"
+            )
+    return convert(module, *args, **kwargs)
 
 
-def _exclude_library(make: Function) -> Function:
+@_maker
+def _exclude_library(make: Function, *args: object, **kwargs: object) -> Nested:
     """Make ``torch.compile`` skip this library, so that calls on chains run one by one.
 
     The functions of this file are not skipped, because graphs of plain tensors contain them.
     """
-
-    @functools.wraps(make)
-    def substitute(*args: object, **kwargs: object) -> Nested:
-        made = make(*args, **kwargs)
-        _skip_this_library()
-        return made
-
-    return substitute
+    made = make(*args, **kwargs)
+    _skip_this_library()
+    return made
 
 
 @functools.cache
@@ -192,19 +189,15 @@ def _skip_this_library() -> None:
             rules.add(module.name)
 
 
-def _skip_remote_masks(is_left_aligned: Function) -> Function:
+@_maker
+def _skip_remote_masks(is_left_aligned: Function, tensor: Tensor, mask: object) -> bool:
     """Skip the check of remote masks: the worker refuses to create a nested tensor from a mask with gaps.
 
     For encoded numbers, answer that there are gaps: they cannot be nested.
     """
-
-    @functools.wraps(is_left_aligned)
-    def substitute(tensor: Tensor, mask: object) -> bool:
-        if isinstance(tensor, NumericWrapper):
-            return False
-        return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
-
-    return substitute
+    if isinstance(tensor, NumericWrapper):
+        return False
+    return True if isinstance(mask, Wrapper) else is_left_aligned(tensor, mask)
 
 
 @functools.cache  # TorchScript remembers the id of the substitute, so it is never freed.
@@ -266,41 +259,33 @@ class _Key(tuple[Any, Any]):
     __hash__ = object.__hash__
 
 
-def _group_by_worker(group: Function) -> Function:
+@_maker
+def _group_by_worker(group: Function, tensorlists: Any, with_indices: bool = False) -> Nested:
     """Group tensors by worker, and by their device and dtype on that worker."""
-
-    @functools.wraps(group)
-    def substitute(tensorlists: Any, with_indices: bool = False) -> Nested:
-        leaders = tensorlists[0]
-        if Wrapper not in map(type, leaders):
-            return group(tensorlists, with_indices)
-        places: dict[Any, list[int]] = {}
-        for index, leader in enumerate(leaders):
-            pointer = leader.child if type(leader) is Wrapper else None
-            if type(pointer) is PointerTensor:
-                seen = pointer.look()
-                place = pointer._location.id, seen.device, seen.dtype
-            else:
-                place = location_of(leader), leader.device, leader.dtype
-            places.setdefault(place, []).append(index)
-        groups = {}
-        for (_worker, *key), members in places.items():
-            lists = [[tensors[index] for index in members] if tensors else tensors for tensors in tensorlists]
-            groups[_Key(key)] = lists, members
-        return groups
-
-    return substitute
+    leaders = tensorlists[0]
+    if Wrapper not in map(type, leaders):
+        return group(tensorlists, with_indices)
+    places: dict[Any, list[int]] = {}
+    for index, leader in enumerate(leaders):
+        pointer = leader.child if type(leader) is Wrapper else None
+        if type(pointer) is PointerTensor:
+            seen = pointer.look()
+            place = pointer._location.id, seen.device, seen.dtype
+        else:
+            place = location_of(leader), leader.device, leader.dtype
+        places.setdefault(place, []).append(index)
+    groups = {}
+    for (_worker, *key), members in places.items():
+        lists = [[tensors[index] for index in members] if tensors else tensors for tensors in tensorlists]
+        groups[_Key(key)] = lists, members
+    return groups
 
 
-def _batch_zero_grad(zero_grad: Function) -> Function:
+@_maker
+def _batch_zero_grad(zero_grad: Function, optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
     """Clear the gradients of remote parameters with one command per worker."""
-
-    @functools.wraps(zero_grad)
-    def substitute(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
-        if not (set_to_none and _clear_remote_gradients(optimizer)):
-            zero_grad(optimizer, set_to_none)
-
-    return substitute
+    if not (set_to_none and _clear_remote_gradients(optimizer)):
+        zero_grad(optimizer, set_to_none)
 
 
 def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
@@ -323,51 +308,42 @@ def _clear_remote_gradients(optimizer: torch.optim.Optimizer) -> bool:
     return True
 
 
-def _collect_remotely(collect: Function) -> Function:
+@_maker
+def _collect_remotely(
+    collect: Function,
+    optimizer: torch.optim.SGD,
+    group: dict[str, Any],
+    params: list[Tensor],
+    grads: list[Tensor],
+    buffers: list[Tensor],
+) -> bool:
     """Collect the gradients of a group without reading each three times."""
-
-    @functools.wraps(collect)
-    def substitute(
-        optimizer: torch.optim.SGD,
-        group: dict[str, Any],
-        params: list[Tensor],
-        grads: list[Tensor],
-        buffers: list[Tensor],
-    ) -> bool:
-        if group.get("fused") or Wrapper not in map(type, group["params"]):
-            return bool(collect(optimizer, group, params, grads, buffers))
-        found = [(parameter, gradient) for parameter in group["params"] if (gradient := parameter.grad) is not None]
-        params += [parameter for parameter, _ in found]
-        grads += [gradient for _, gradient in found]
-        if group["momentum"] != 0:
-            buffers += [optimizer.state[parameter].get("momentum_buffer") for parameter, _ in found]
-        return any(gradient.is_sparse for _, gradient in found)
-
-    return substitute
+    if group.get("fused") or Wrapper not in map(type, group["params"]):
+        return bool(collect(optimizer, group, params, grads, buffers))
+    found = [(parameter, gradient) for parameter in group["params"] if (gradient := parameter.grad) is not None]
+    params += [parameter for parameter, _ in found]
+    grads += [gradient for _, gradient in found]
+    if group["momentum"] != 0:
+        buffers += [optimizer.state[parameter].get("momentum_buffer") for parameter, _ in found]
+    return any(gradient.is_sparse for _, gradient in found)
 
 
-def _make_sparse_remotely(make: Function) -> Function:
+@_maker
+def _make_sparse_remotely(make: Function, grad: Tensor, grad_indices: object, values: object) -> Nested:
     """Create a sparse tensor like ``grad`` on the worker; ``torch.sparse_coo_tensor`` ignores the protocol."""
-
-    @functools.wraps(make)
-    def substitute(grad: Tensor, grad_indices: object, values: object) -> Nested:
-        if isinstance(values, Wrapper):
-            return grad.new(grad_indices, values, grad.size())
-        return make(grad, grad_indices, values)
-
-    return substitute
+    if isinstance(values, Wrapper):
+        return grad.new(grad_indices, values, grad.size())
+    return make(grad, grad_indices, values)
 
 
-def _prefer_foreach(step: Function) -> Function:
+@_maker
+def _prefer_foreach(
+    step: Function, params: list[torch.Tensor], grads: list[torch.Tensor], *args: object, **options: object
+) -> Nested:
     """Use the list form of a step, one command for all remote parameters, unless the user chose a form."""
-
-    @functools.wraps(step)
-    def substitute(params: list[torch.Tensor], grads: list[torch.Tensor], *args: object, **options: object) -> Nested:
-        if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
-            options["foreach"] = True
-        return step(params, grads, *args, **options)
-
-    return substitute
+    if params and _may_use_lists(options) and all(map(_is_exact_in_lists, (*params, *grads))):
+        options["foreach"] = True
+    return step(params, grads, *args, **options)
 
 
 def _trace_number(get_value: Function) -> Function:
@@ -382,14 +358,10 @@ def _trace_number(get_value: Function) -> Function:
     return substitute
 
 
-def _trace_sqrt(sqrt: Function) -> Function:
+@_maker
+def _trace_sqrt(sqrt: Function, value: object) -> Nested:
     """Let a plan trace a square root, for which torch 2.4 uses ``math.sqrt``; newer versions write ``x ** 0.5``."""
-
-    @functools.wraps(sqrt)
-    def substitute(value: object) -> Nested:
-        return value**0.5 if isinstance(value, Number) else sqrt(value)
-
-    return substitute
+    return value**0.5 if isinstance(value, Number) else sqrt(value)
 
 
 def _may_use_lists(options: dict[str, object]) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import secrets
 import weakref
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add, itemgetter, sub
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.crypto.errors import PartyFailedError, PrecisionError, ProtocolError
 from syft_core.crypto.group import Group, Masked, PastRun, Shares, find_group, last_call
 from syft_core.crypto.kernels import RINGS, dtype_name, size_of
 from syft_core.crypto.protocol import MASK
+from syft_core.crypto.shared import SharedTensor
 from syft_core.crypto.spdz import ELEMENTS, reconstruct, spdz_mul, spdz_mul_masked, zero
 from syft_core.exceptions import MixedLayersError
 from syft_core.hook import hook_args
@@ -22,10 +24,9 @@ from syft_core.hook.forms import Form, form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import WorkerLike
-from syft_core.pointers.multi_pointer import Children, MultiPointerTensor
+from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy
-from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 Path: TypeAlias = tuple[Any, ...]
@@ -67,7 +68,7 @@ class SharedViews:
         self.masked.clear()
 
 
-class AdditiveSharingTensor(NumericTensor):
+class AdditiveSharingTensor(SharedTensor):
     """Integers modulo 2^64 (or 2^32), shared among the parties of a group.
 
     ``child`` maps each worker to a pointer to its share. No worker can compute the value alone, nor can all but one of
@@ -75,8 +76,6 @@ class AdditiveSharingTensor(NumericTensor):
     values and comparisons are protocols, for which the crypto_provider supplies correlated random numbers.
     """
 
-    unsendable: ClassVar[str] = "its shares stay with their parties; fetch it first: `x.get()`"
-    """Why it has no codec."""
     number_type: ClassVar[Any]
     """FixedPrecisionTensor, whose rules apply to integers too."""
     _form: Form | None = None
@@ -88,13 +87,10 @@ class AdditiveSharingTensor(NumericTensor):
     def __init__(
         self, shares: Shares | None = None, group: Group | None = None, protocol: str = FAST, **identity: Any
     ) -> None:
-        super().__init__(**identity)
+        super().__init__(shares, group, **identity)
         if protocol not in (FAST, SECURENN):
             raise ProtocolError.unknown_protocol(protocol)
         self.protocol = protocol
-        if shares is not None:
-            self.child = Children(shares)
-        self.group: Any = group
         self.memory = SharedViews(self)
         self.path: Path | None = ()
         """The operations that computed it from the owner of its memory; None if it does not follow from that alone."""
@@ -106,17 +102,6 @@ class AdditiveSharingTensor(NumericTensor):
         return {"group": self.group, "protocol": self.protocol}
 
     @property
-    def framework(self) -> FrameworkAttributes:
-        """The framework of the shares."""
-        framework: FrameworkAttributes = self.child.framework
-        return framework
-
-    @property
-    def pointer(self) -> PointerTensor:
-        """The pointer to the share of the first party."""
-        return next(iter(self.child.values()))  # type: ignore[no-any-return]  # pointers
-
-    @property
     def form(self) -> Form:
         """The form of the value, which is that of each share."""
         if self._form is None:
@@ -125,28 +110,9 @@ class AdditiveSharingTensor(NumericTensor):
         return self._form
 
     @property
-    def dtype(self) -> Any:
-        """The dtype of the ring."""
-        return self.form.dtype
-
-    @property
-    def locations(self) -> list[Any]:
-        """The workers that hold the shares."""
-        return [pointer.location for pointer in self.child.values()]
-
-    @property
     def location(self) -> list[Any]:
         """Alias of ``locations``."""
         return self.locations
-
-    @property
-    def crypto_provider(self) -> Any:
-        """The worker that supplies correlated random numbers, or None."""
-        return None if self.group.provider is None else self.group.provider.face
-
-    def has_child(self) -> bool:
-        """Return True: the shares."""
-        return True
 
     # --- creating and opening
 
@@ -214,11 +180,8 @@ class AdditiveSharingTensor(NumericTensor):
         return self._add([pointer.location.get_obj(pointer.id_at_location) for pointer in self.child.values()])
 
     def _add(self, shares: Sequence[Tensor]) -> Tensor:
-        total = shares[0]
         with self.group.framework.kernels.wrapping_around():
-            for share in shares[1:]:
-                total = total + share
-        return total
+            return reduce(add, shares)
 
     def zero(self) -> AdditiveSharingTensor:
         """Return random shares of zeros of the same shape."""
@@ -232,29 +195,25 @@ class AdditiveSharingTensor(NumericTensor):
 
     # --- operations
 
-    def on_each(self, function: Any, *others: AdditiveSharingTensor) -> AdditiveSharingTensor:
-        """Return the value whose shares are ``function`` of the shares of these values, at each party."""
-        for other in others:
-            _require_same_group(self, other)
-        shares = {id: function(*[value.child[id] for value in (self, *others)]) for id in self.child}
-        return AdditiveSharingTensor(shares, self.group, self.protocol)
+    def require_same_group(self, other: SharedTensor) -> None:
+        """Raise unless another value has the same group, protocol and ring."""
+        super().require_same_group(other)
+        if self.dtype != other.dtype:
+            raise MixedLayersError.rings(dtype_name(self), dtype_name(other))
 
     def run(self, protocol: Function, *others: AdditiveSharingTensor, **options: Any) -> Any:
         """Run a protocol; return its result, or a tuple of results."""
         for other in others:
-            _require_same_group(self, other)
+            self.require_same_group(other)
         # A part of all operands is a part of the result only if they have the same shape.
         same = all(other.shape == self.shape for other in others)
         axis, cuts = self.group.cut(protocol, self.child, 1 + len(others), options) if same else (0, [])
         if cuts:
-            parts = [[value._cut(place) for value in (self, *others)] for place in cuts]
+            parts = [[value.on_each(itemgetter(place)) for value in (self, *others)] for place in cuts]
             return self._join([first.run(protocol, *rest, **options) for first, *rest in parts], axis)
         results = self.group.run(protocol, self.child, *[other.child for other in others], **options)
         values = tuple([AdditiveSharingTensor(shares, self.group, self.protocol) for shares in results])
         return values[0] if len(values) == 1 else values
-
-    def _cut(self, place: tuple[slice, ...]) -> AdditiveSharingTensor:
-        return self.on_each(lambda pointer: pointer[place])
 
     def _join(self, results: Sequence[Nested], axis: int) -> Nested:
         """Return the results of a protocol for parts of a value as those for all of it."""
@@ -322,7 +281,7 @@ class AdditiveSharingTensor(NumericTensor):
 
     def assign(self, child: AdditiveSharingTensor) -> None:
         """Overwrite the shares in place, so that their views change too."""
-        _require_same_group(self, child)
+        self.require_same_group(child)
         self.memory.note_write()
         for id, pointer in self.child.items():
             self.framework.overwrite(pointer, child.child[id])
@@ -342,13 +301,6 @@ class AdditiveSharingTensor(NumericTensor):
         shares = {party: pointer * 1 if id(pointer) in used else pointer for party, pointer in self.child.items()}
         return AdditiveSharingTensor(shares, self.group, self.protocol)
 
-    def __str__(self) -> str:
-        shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
-        provider = self.group.provider
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {None if provider is None else provider.id}*"
-
-    __repr__ = __str__
-
 
 MAX_VIEWS = 64
 """How many views of a value are remembered as factors."""
@@ -364,7 +316,7 @@ def restructure(framework: FrameworkAttributes, op: Op, args: Args, kwargs: Kwar
         return function(*args, **kwargs) if function else dispatch(op, args, kwargs)
     first = shared[0]
     for other in shared[1:]:
-        _require_same_group(first, other)
+        first.require_same_group(other)
     path = _extend(first.path, op, args, kwargs)
     known = None if path is None else first.transposed.get(path)
     if known is not None and known.pointer.gone is None:  # It was not fetched.
@@ -416,24 +368,14 @@ def generate_shares(secret: Tensor, n_workers: int, kernels: Any) -> list[Tensor
         kernels.from_bytes(bytearray(secrets.token_bytes(size_of(shape, dtype))), dtype, shape)
         for _ in range(n_workers - 1)
     ]
-    last = secret
     with kernels.wrapping_around():
-        for share in shares:
-            last = last - share
-    return [*shares, last]
+        return [*shares, reduce(sub, shares, secret)]
 
 
 def _require_ring(dtype: str) -> None:
     if dtype not in RINGS:
         real = dtype.startswith(("float", "bfloat", "complex"))
         raise (ProtocolError.not_an_integer if real else ProtocolError.not_a_ring)(dtype)
-
-
-def _require_same_group(one: AdditiveSharingTensor, other: AdditiveSharingTensor) -> None:
-    if one.group is not other.group or one.protocol != other.protocol:
-        raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
-    if one.dtype != other.dtype:
-        raise MixedLayersError.rings(dtype_name(one), dtype_name(other))
 
 
 def _select(id: Any, leaf: Tensor) -> Tensor:

@@ -42,11 +42,6 @@ def _multiple(numbers: Numbers, x: Integers, factor: float) -> Integers:
     return x if factor == 1 else numbers.times(x, factor)
 
 
-def neg(_numbers: Numbers, x: Integers) -> Integers:
-    """Negate."""
-    return integers.neg(x)
-
-
 def mul(numbers: Numbers, x: Integers, other: Integers) -> Integers:
     """Multiply."""
     if isinstance(other, int | float):
@@ -83,11 +78,6 @@ def _over_shared(numbers: Numbers, x: Integers, divisor: Integers) -> Integers:
     return dividend.run(functions.quotient, divisor, scale=numbers.scale)
 
 
-def square(numbers: Numbers, x: Integers) -> Integers:
-    """Square."""
-    return numbers.square(x)
-
-
 def power(numbers: Numbers, x: Integers, exponent: Integers) -> Integers:
     """Raise to a multiple of 1/2, by squaring, for negative ones the reciprocal; or raise a public number."""
     if isinstance(x, int | float) and x > 0:
@@ -112,11 +102,6 @@ def matmul(numbers: Numbers, x: Integers, other: Integers) -> Integers:
     return integers.multiply(x, other, numbers.scale, MATRICES)
 
 
-def outer(numbers: Numbers, x: Integers, other: Integers) -> Integers:
-    """Multiply each element by each element of another value."""
-    return numbers.mul(integers.reshape(x, (-1, 1)), integers.reshape(other, (1, -1)))
-
-
 def einsum(numbers: Numbers, equation: str, *operands: Integers, optimize: object = None) -> Integers:
     """Compute sums of products, as an equation such as "ij,jk->ik" describes."""
     if not isinstance(equation, str):
@@ -132,34 +117,15 @@ def unchanged(_numbers: Numbers, x: Integers, *_numbers_or_none: float | None, *
 # --- reductions
 
 
-def total(
-    _numbers: Numbers,
-    x: Integers,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    axis: Axes = None,
-    keepdims: bool = False,
-    **_: object,
-) -> Integers:
+def total(_numbers: Numbers, x: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
     """Add elements."""
-    return integers.total(x, _axes(dim if axis is None else axis), keepdim or keepdims)
+    return integers.total(x, _axes(dim, options), keepdim or bool(options.get("keepdims")))
 
 
-def mean(
-    numbers: Numbers,
-    x: Integers,
-    dim: Axes = None,
-    keepdim: bool = False,
-    *,
-    axis: Axes = None,
-    keepdims: bool = False,
-    **_: object,
-) -> Integers:
+def mean(numbers: Numbers, x: Integers, dim: Axes = None, keepdim: bool = False, **options: Axes) -> Integers:
     """Average elements."""
-    axes = _axes(dim if axis is None else axis)
-    count = count_along(x, axes)
-    return numbers.over(integers.total(x, axes, keepdim or keepdims), count)
+    count = count_along(x, _axes(dim, options))
+    return numbers.over(total(numbers, x, dim, keepdim, **options), count)
 
 
 def variance(numbers: Numbers, x: Integers, *args: Nested, **options: Nested) -> Integers:
@@ -175,20 +141,18 @@ def _variance(
     keepdim: bool = False,
     *,
     correction: float | None = None,
-    axis: Axes = None,
     ddof: float | None = None,
-    keepdims: bool = False,
-    **_options: object,
+    **options: Axes,
 ) -> Integers:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    axes = _axes(dim if axis is None else axis)
+    axes = _axes(dim, options)
     axes = tuple(range(len(integers.shape_of(x)))) if axes is None else axes
     count = count_along(x, axes)
     given = [number for number in (correction, ddof, unbiased) if number is not None]
     lost = given[0] if given else integers.kernels_of(x).correction
     centred = integers.sub(x, numbers.over(integers.total(x, axes, keepdims=True), count))
-    return numbers.over(integers.total(numbers.square(centred), axes, keepdim or keepdims), max(0, count - lost))
+    return numbers.over(total(numbers, numbers.square(centred), axes, keepdim, **options), max(0, count - lost))
 
 
 def deviation(numbers: Numbers, x: Integers, *args: Nested, **options: Nested) -> Integers:
@@ -254,7 +218,9 @@ def reduce(x: Integers, dim: Axes, keepdim: bool, options: Kwargs, function: Fun
     return result
 
 
-def _axes(axes: Axes) -> Axes:
+def _axes(dim: Axes, options: Kwargs) -> Axes:
+    """Return the axes that one framework calls ``dim``, and the other ``axis``; None means all."""
+    axes = dim if options.get("axis") is None else options["axis"]
     return (tuple(axes) or None) if isinstance(axes, Sequence) else axes
 
 
@@ -277,16 +243,6 @@ def truth(numbers: Numbers, x: Integers) -> Integers:
 def where(numbers: Numbers, condition: Integers, one: Integers, other: Integers) -> Integers:
     """Return elements of the first where the condition is not 0, and of the second where it is 0."""
     return integers.select(truth(numbers, condition), numbers.value(one), numbers.value(other))
-
-
-def logical_not(numbers: Numbers, x: Integers) -> Integers:
-    """Return 1 where the number is 0."""
-    return numbers.from_bit(integers.complement(truth(numbers, x)))
-
-
-def logical_and(numbers: Numbers, x: Integers, other: Integers) -> Integers:
-    """Return 1 where both numbers are not 0."""
-    return numbers.from_bit(integers.multiply(truth(numbers, x), truth(numbers, other)))
 
 
 def _exclude(times: int) -> Function:
@@ -317,7 +273,6 @@ def _count(bits: Integers, dim: Axes, keepdim: bool, options: Kwargs) -> Integer
 
 
 def _choice(choose: Callable[..., Integers]) -> Function:
-    """Return a rule that chooses one of two numbers."""
     return lambda numbers, x, other: choose(numbers.value(x), numbers.value(other))
 
 
@@ -421,16 +376,21 @@ BOUNDED: dict[str, Function] = {
 """They compare, so an infinite operand becomes the largest number that can be compared."""
 MASKED: dict[str, Function] = {"add": add, "sub": sub, "where": where, "full_like": full_like, "fill": fill}
 """Programs mask numbers with them, so an infinite operand becomes a large number with room for sums and products."""
-TRUTH: dict[str, Function] = {"not": logical_not, "and": logical_and, "or": _exclude(1), "xor": _exclude(2)}
+TRUTH: dict[str, Function] = {
+    "not": lambda numbers, x: numbers.from_bit(integers.complement(truth(numbers, x))),
+    "and": lambda numbers, x, y: numbers.from_bit(integers.multiply(truth(numbers, x), truth(numbers, y))),
+    "or": _exclude(1),
+    "xor": _exclude(2),
+}
 """By the last part of the names of the operations: on truth values, and on the bits of these."""
 EXACT: dict[str, Function] = {
-    "neg": neg,
+    "neg": lambda _numbers, x: integers.neg(x),
     "mul": mul,
-    "square": square,
+    "square": lambda numbers, x: numbers.square(x),
     "pow": power,
     "matmul": matmul,
     "dot": matmul,
-    "outer": outer,
+    "outer": lambda numbers, x, y: numbers.mul(integers.reshape(x, (-1, 1)), integers.reshape(y, (1, -1))),
     "einsum": einsum,
     "nan_to_num": unchanged,
     "sum": total,

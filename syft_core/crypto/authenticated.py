@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from math import prod
+from operator import add
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
 from syft_core.crypto.prg import SEED_BYTES, Stream, new_seed
@@ -80,10 +82,10 @@ def _deal_all(party: Role, free: int, specs: tuple[Spec, ...], derive: Derive) -
         drawn = yield Common(specs, (rank, PROVIDER))
         shares.append(list(drawn[:number]))
         keys.append(drawn[number:])
-    values = [_total([own[k] for own in shares]) for k in range(free)]
+    values = [reduce(add, [own[k] for own in shares]) for k in range(free)]
     values.extend(derive(kernels, *values))
     for k in range(free, number):
-        shares[0][k] = values[k] - _total([own[k] for own in shares[1:]])
+        shares[0][k] = values[k] - reduce(add, [own[k] for own in shares[1:]])
     for rank in ranks:
         tags = [
             kernels.stack(
@@ -93,13 +95,6 @@ def _deal_all(party: Role, free: int, specs: tuple[Spec, ...], derive: Derive) -
         ]
         yield Send(rank, (*(shares[0][free:] if rank == 0 else ()), *tags))
     return values
-
-
-def _total(arrays: Sequence[Array]) -> Array:
-    total = arrays[0]
-    for array in arrays[1:]:
-        total = total + array
-    return total
 
 
 # --- parts of protocols
@@ -155,6 +150,8 @@ def _apply(kernels: Kernels, op: Callable[..., Array], x: Array) -> Array:
 
 # --- protocols
 
+_register = partial(protocol, uses="nothing", has_helper=True, accuses=True)
+
 
 def _require_rows(party: Role, x: Array) -> None:
     """Raise unless an operand has the rows of an authenticated share."""
@@ -183,13 +180,10 @@ def _sends_dealing(count: int, free: Sequence[Shape], dependent: Sequence[Shape]
     return 8 * (count * (count - 1) * sum(map(prod, [*free, *dependent])) + sum(map(prod, dependent)))
 
 
-@protocol(
+@_register(
     rounds=1,
     sends=lambda *, shape: _sends_dealing(2, [shape]),
     opens="nothing",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     informs_client=True,
 )
 def auth_random(party: Role, *, shape: Shape) -> Steps:
@@ -215,13 +209,10 @@ def auth_add_public(party: Role, x: Array, y: Array) -> Steps:
     return (yield from _add(party, x, y))
 
 
-@protocol(
+@_register(
     rounds=2,
     sends=lambda x, **_options: _sends_dealing(2, [x.shape]) + 16 * prod(x.shape),
     opens="x - r, uniform because r is; to the provider, a digest of it under a nonce",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
 )
 def auth_input(party: Role, x: Array, *, owner: int) -> Steps:
     """Share a value that the party of rank ``owner`` holds; the arrays of the others give the shape only.
@@ -275,13 +266,10 @@ def _sends_product(x: Spec, y: Spec, *, op: str = ELEMENTS, divisor: int = 1, **
     return total
 
 
-@protocol(
+@_register(
     rounds=lambda *_specs, **options: 2 + (options.get("divisor", 1) != 1),
     sends=_sends_product,
     opens="x - a and y - b, uniform; with a divisor, also the product plus a uniform mask",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     checks_operands=True,
 )
 def auth_mul(party: Role, x: Array, y: Array, *, op: str = ELEMENTS, divisor: int = 1, **options: object) -> Steps:
@@ -345,13 +333,10 @@ def _sends_quotient(x: Spec, *, divisor: int) -> int:  # by contract
     return _sends_dealing(count, [shape], [shape, shape]) + _sends_opening(count, shape)
 
 
-@protocol(
+@_register(
     rounds=2,
     sends=_sends_quotient,
     opens="x plus a uniform mask",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     checks_operands=True,
 )
 def auth_truncate(party: Role, x: Array, *, divisor: int) -> Steps:
@@ -371,13 +356,10 @@ def auth_truncate(party: Role, x: Array, *, divisor: int) -> Steps:
     return (yield from _truncate(party, x, divisor))
 
 
-@protocol(
+@_register(
     rounds=2,
     sends=lambda x: _sends_dealing(_parties(x), [], [x.shape[1:]]) + _sends_opening(_parties(x), x.shape[1:]),
     opens="x, to all parties, and nothing of the upper 32 bits, which are masked",
-    uses="nothing",
-    has_helper=True,
-    accuses=True,
     reveals=True,
 )
 def auth_open(party: Role, x: Array) -> Steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -11,29 +11,27 @@ from syft_core.crypto.authenticated import BITS, auth_add_public, auth_mul, auth
 from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
 from syft_core.crypto.group import Group, Shares, find_group
 from syft_core.crypto.kernels import dtype_name
-from syft_core.crypto.protocol import PROVIDER
+from syft_core.crypto.shared import SharedTensor
 from syft_core.crypto.spdz import ELEMENTS, MATRICES, bilinear_shape
-from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
+from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
-from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Party, WorkerLike
 from syft_core.peer import Id
-from syft_core.pointers.multi_pointer import Children
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy
-from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 AUTHENTICATED = "authenticated"
 """The name of the protocol, as an option of ``share``."""
 
 
-class AuthenticatedTensor(NumericTensor):
+class AuthenticatedTensor(SharedTensor):
     """Integers of 32 bits, shared with tags among the parties of a group; see ``authenticated.py``.
 
     ``child`` maps each worker to a pointer to its authenticated share: 2n - 1 rows of the shape of the value. Sums and
@@ -41,18 +39,14 @@ class AuthenticatedTensor(NumericTensor):
     has cheated, or a worker has lost its keys, the group gets new ones, and the value cannot be used any more.
     """
 
-    unsendable: ClassVar[str] = "its shares stay with their parties; fetch it first: `x.get()`"
-    """Why it has no codec."""
+    protocol = AUTHENTICATED
     functions: ClassVar[dict[str, Function]]
     """The rules, by operation; backends add their own names."""
 
     def __init__(
         self, shares: Shares | None = None, group: Group | None = None, keys: Id = 0, **identity: Tensor
     ) -> None:
-        super().__init__(**identity)
-        if shares is not None:
-            self.child = Children(shares)
-        self.group: Group = group  # type: ignore[assignment]  # only None if there are no shares
+        super().__init__(shares, group, **identity)
         self.keys = keys
 
     def get_class_attributes(self) -> Kwargs:
@@ -60,36 +54,16 @@ class AuthenticatedTensor(NumericTensor):
         return {"group": self.group, "keys": self.keys}
 
     @property
-    def framework(self) -> FrameworkAttributes:
-        """The framework of the shares."""
-        framework: FrameworkAttributes = self.child.framework
-        return framework
-
-    @property
     def form(self) -> Form:
         """The form of the value: that of a row of the shares."""
-        pointer = next(iter(self.child.values()))
-        shape = pointer.shape
+        shape, pointer = self.pointer.shape, self.pointer
         return form(type(shape)(shape[1:]), None, pointer.dtype, pointer.device)
 
-    @property
-    def dtype(self) -> Tensor:
-        """The dtype of the words."""
-        return self.form.dtype
-
-    @property
-    def locations(self) -> list[WorkerLike]:
-        """The workers that hold the shares."""
-        return [pointer.location for pointer in self.child.values()]
-
-    @property
-    def crypto_provider(self) -> WorkerLike:
-        """The worker that deals random numbers and tags."""
-        return self.group.everybody[PROVIDER].face  # type: ignore[no-any-return]  # the worker of a location
-
-    def has_child(self) -> bool:
-        """Return True: the shares."""
-        return True
+    def require_same_group(self, other: Tensor) -> None:
+        """Raise unless another value has the same group and keys."""
+        super().require_same_group(other)
+        if self.keys != other.keys:
+            raise ProtocolError.reopened()
 
     # --- creating and opening
 
@@ -109,7 +83,7 @@ class AuthenticatedTensor(NumericTensor):
         if group.provider is None:
             raise ProtocolError.no_provider()
         keys = group.keys
-        (masks,) = group.run_in(keys, auth_random, shape=tuple(secret.shape))
+        (masks,) = group.run(auth_random, keys=keys, shape=tuple(secret.shape))
         r = masks.pop(group.provider.id).get()
         with group.kernels.wrapping_around():
             masked = secret - r
@@ -121,7 +95,7 @@ class AuthenticatedTensor(NumericTensor):
         Every party's policy decides, and every ledger records it. If a party has cheated, the error names it.
         """
         try:
-            (opened,) = self.group.run_in(self.keys, auth_open, self.child)
+            (opened,) = self.group.run(auth_open, self.child, keys=self.keys)
             values = [pointer.get(user=user, reason=reason) for pointer in opened.values()]
         except PartyFailedError as error:
             raise self.group.find_cause(error) from None
@@ -135,12 +109,7 @@ class AuthenticatedTensor(NumericTensor):
 
     def run(self, protocol: Function, *others: Shares, **options: Nested) -> AuthenticatedTensor:
         """Run a protocol on the shares of this value and others."""
-        (shares,) = self.group.run_in(self.keys, protocol, self.child, *others, **options)
-        return AuthenticatedTensor(shares, self.group, self.keys)
-
-    def on_each(self, function: Callable[..., PointerTensor], *others: AuthenticatedTensor) -> AuthenticatedTensor:
-        """Return the value whose shares are a linear function of the shares of these values, at each party."""
-        shares = {id: function(*[value.child[id] for value in (self, *others)]) for id in self.child}
+        (shares,) = self.group.run(protocol, self.child, *others, keys=self.keys, **options)
         return AuthenticatedTensor(shares, self.group, self.keys)
 
     def reshape_to(self, shape: Sequence[int]) -> AuthenticatedTensor:
@@ -170,7 +139,7 @@ class AuthenticatedTensor(NumericTensor):
         """Answer an operation with a rule, or one that only moves elements; refuse all others."""
         own = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is cls]
         for other in own[1:]:
-            _require_same_group(own[0], other)
+            own[0].require_same_group(other)
         if op.reflected:
             args = (args[1], args[0], *args[2:])
         rule = None if op.inplace else cls.functions.get(op.operation)
@@ -182,12 +151,6 @@ class AuthenticatedTensor(NumericTensor):
     def encode(self, plain: Tensor) -> Tensor:
         """Return a public operand as it is."""
         return plain
-
-    def __str__(self) -> str:
-        shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {self.group.everybody[PROVIDER].id}*"
-
-    __repr__ = __str__
 
 
 def is_authenticated(x: Tensor) -> bool:
@@ -216,13 +179,6 @@ def _require_value(x: Tensor) -> None:
         raise ProtocolError.beyond_authentication(1 << (BITS - 1))
 
 
-def _require_same_group(one: AuthenticatedTensor, other: AuthenticatedTensor) -> None:
-    if one.group is not other.group:
-        raise MixedLayersError.parties(", ".join(map(str, one.group.ids)), ", ".join(map(str, other.group.ids)))
-    if one.keys != other.keys:
-        raise ProtocolError.reopened()
-
-
 # --- rules: operands are authenticated values, plain tensors of integers, or integers
 
 
@@ -246,19 +202,11 @@ def _add(x: Tensor, y: Tensor, alpha: int = 1) -> AuthenticatedTensor:
     return wide._add_public(y)
 
 
-def _sub(x: Tensor, y: Tensor, alpha: int = 1) -> AuthenticatedTensor:
-    return _add(x, -y, alpha)
-
-
-def _neg(x: AuthenticatedTensor) -> AuthenticatedTensor:
-    return x.on_each(lambda p: -p)
-
-
 def multiply(x: Tensor, y: Tensor, divisor: int = 1, op: str = ELEMENTS, **options: Nested) -> AuthenticatedTensor:
     """Multiply with a bilinear operation, of one or two authenticated values, and divide by ``divisor``."""
     scaled = {"divisor": divisor} if divisor != 1 else {}
     if is_authenticated(x) and is_authenticated(y):
-        _require_same_group(x, y)
+        x.require_same_group(y)
         named = {"op": op} if op != ELEMENTS else {}
         result: AuthenticatedTensor = x.run(auth_mul, y.child, **scaled, **named, **options)
         return result
@@ -349,8 +297,8 @@ def _select(x: AuthenticatedTensor, places: Tensor) -> Tensor:
 
 AuthenticatedTensor.functions = {
     "add": _add,
-    "sub": _sub,
-    "neg": _neg,
+    "sub": lambda x, y, alpha=1: _add(x, -y, alpha),
+    "neg": lambda x: x.on_each(lambda p: -p),
     "mul": multiply,
     "square": lambda x: multiply(x, x),
     "pow": _power,

@@ -15,10 +15,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, field
+from operator import iadd, isub, ixor
 from typing import Any, NamedTuple, TypeAlias
 
 from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
-from syft_core.crypto.kernels import Array, Kernels, dtype_name, size_of
+from syft_core.crypto.kernels import RINGS, Array, Kernels, dtype_name, size_of
 from syft_core.crypto.payloads import PartyPayload, Pieces, bytes_in, is_failure, weigh
 from syft_core.crypto.prg import SEED_BYTES, Stream, advance_seed, derive_key, join_seeds, new_seed
 from syft_core.crypto.protocol import (
@@ -35,6 +36,7 @@ from syft_core.crypto.protocol import (
     describe_call,
     expand,
     rehearse,
+    spec_of,
 )
 from syft_core.crypto.run import (
     CallName,
@@ -45,13 +47,12 @@ from syft_core.crypto.run import (
     Seeds,
     count_draw,
     forms_of,
-    is_additive,
     join_shares,
 )
 from syft_core.exceptions import SyftError
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import Id, Peer
-from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.values import Function, Kwargs, Nested, Tensor
 
 Post: TypeAlias = Callable[[int, int, PartyPayload], None]
 """Sends to the party of a rank, for the run of a number, a payload."""
@@ -456,7 +457,7 @@ class Channel:
 
     def keep_mask(self, number: int, request: Keep) -> None:
         """Keep the share of a mask as long as its handle is stored."""
-        size = measure_mask(Spec(tuple(request.mask.shape), dtype_name(request.mask)))
+        size = measure_mask(spec_of(request.mask))
 
         def forget(_reference: object) -> None:  # Called by any thread, which may hold the lock.
             if self._masks.pop(number, None) is not None:
@@ -572,12 +573,12 @@ class Channel:
         first, *others = [expand(self.arrays, stream, free) for stream in streams]
         with self.arrays.wrapping_around():
             for shares in others:
-                first = [_add_in_place(total, share) for total, share in zip(first, shares, strict=True)]
+                first = [_combine(iadd, total, share) for total, share in zip(first, shares, strict=True)]
             kept = [self._find_mask(number, spec) for number, spec in demand.kept()]
             values = list(demand.derive(self.arrays, *first, *kept))
             for stream in streams[1:]:
                 shares = expand(self.arrays, stream, dependent)
-                values = [_subtract_in_place(value, share) for value, share in zip(values, shares, strict=True)]
+                values = [_combine(isub, value, share) for value, share in zip(values, shares, strict=True)]
             return tuple(values)
 
     def common(self, seeds: Seeds, other: int, call: bytes, index: int, specs: Sequence[Spec]) -> list[Array]:
@@ -656,22 +657,9 @@ class Channels:
                 channel.close(ProtocolError.unknown_channel(id))
 
 
-def _add_in_place(x: Array, y: Array) -> Array:
-    """Add a share to the sum of others, which nobody else uses."""
-    if is_additive(x):
-        x += y
-    else:
-        x ^= y
-    return x
-
-
-def _subtract_in_place(x: Array, y: Array) -> Array:
-    """Subtract a share from a value that nobody else uses."""
-    if is_additive(x):
-        x -= y
-    else:
-        x ^= y
-    return x
+def _combine(function: Function, x: Array, y: Array) -> Array:
+    """Add a share to an array that nobody else uses, or subtract it, in place; XOR outside of the ring."""
+    return (function if dtype_name(x) in RINGS else ixor)(x, y)  # type: ignore[no-untyped-call]  # by typeshed
 
 
 # --- counting
@@ -734,7 +722,7 @@ def start_protocol(
     arrays = operands if channel.rank == PROVIDER else [kernels.to_array(operand) for operand in operands]
 
     def call() -> bytes:
-        return describe_call(name, [Spec(tuple(part.shape), dtype_name(part)) for part in operands], options)
+        return describe_call(name, list(map(spec_of, operands)), options)
 
     def convert(result: Nested, error: Exception | None) -> None:
         finish(map_leaves(lambda part: kernels.from_array(part) if hasattr(part, "dtype") else part, result), error)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, OpenBits, Rest, Role, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, DealtForms, Draw, Open, OpenBits, Rest, Role, Spec, Steps, protocol
 from syft_core.crypto.spdz import spdz_mul
 from syft_core.crypto.truncation import BITS
 from syft_core.values import Nested
@@ -91,21 +91,21 @@ class SignMask(Correlation):
     has_product: bool
     """Whether the product of r and the bit is dealt too."""
 
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of r, of the random bit, and of the masks of both levels."""
-        size = _count_bytes(prod(self.shape))
-        return (
-            Spec(self.shape, self.dtype),
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The forms of r, the random bit, and the masks of both levels.
+
+        The dependent arrays are the bit as an integer, the bits of r, the products of masks, and bit times r.
+        """
+        count = prod(self.shape)
+        size, word = _count_bytes(count), Spec(self.shape, self.dtype)
+        free = (
+            word,
             Spec((size,), "uint8"),
             Spec((len(_factors_of(_ALL)), 4 * size), "uint8"),
             Spec((len(_factors_of(_BORROW)), size), "uint8"),
         )
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the bit as an integer, the bits of r, the products of masks, and bit times r."""
-        count = prod(self.shape)
-        size, word = _count_bytes(count), Spec(self.shape, self.dtype)
-        return (
+        return free, (
             word,
             Spec((len(_NIBBLE), count), "int16"),
             Spec((size,), "uint8"),
@@ -136,18 +136,14 @@ class ZeroMask(Correlation):
     shape: Shape
     dtype: str
 
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of r, of the random bit, and of the masks of both levels."""
-        size = _count_bytes(prod(self.shape))
-        masks = Spec((4, 4 * size), "uint8"), Spec((4, size), "uint8")
-        return Spec(self.shape, self.dtype), Spec((size,), "uint8"), *masks
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the bit as an integer, the bits of r, and the products of masks."""
+    @cached_property
+    def forms(self) -> DealtForms:
+        """Those of a ``SignMask``, without the highest bit of r and the product with it."""
         count, parts = prod(self.shape), len(_parts_of(_EQUAL))
-        size = _count_bytes(count)
+        size, word = _count_bytes(count), Spec(self.shape, self.dtype)
+        masks = Spec((4, 4 * size), "uint8"), Spec((4, size), "uint8")
         products = Spec((parts, 4 * size), "uint8"), Spec((parts, size), "uint8")
-        return Spec(self.shape, self.dtype), Spec((len(_NIBBLE), count), "int16"), *products
+        return (word, Spec((size,), "uint8"), *masks), (word, Spec((len(_NIBBLE), count), "int16"), *products)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute them."""
@@ -451,7 +447,7 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
     needed: dict[int, dict[tuple[str, str], None]] = {}
 
     def require(done: str, masks: str) -> tuple[str, str]:
-        key = done, "".join(sorted(masks, key=_FACTORS.index))
+        key = done, _sort(masks)
         if done and key not in needed.setdefault(len(done), {}):
             needed[len(done)][key] = None
             require(done[:-1], key[1] + done[-1])
@@ -463,7 +459,7 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
     steps = []
     for length in sorted(needed):
         rows = [
-            (factors.index(done[-1]), places[_key(done, masks, True)], places[_key(done, masks, False)])
+            (factors.index(done[-1]), places[done[:-1], _sort(masks + done[-1])], places[done[:-1], masks])
             for done, masks in needed[length]
         ]
         for key in needed[length]:
@@ -472,9 +468,8 @@ def _plan_products(products: tuple[str, ...]) -> _Plan:
     return _Plan(["dcbazyx".index(factor) for factor in factors], steps, [places[key] for key in wanted], len(places))
 
 
-def _key(done: str, masks: str, with_mask: bool) -> tuple[str, str]:
-    """Return which product the multiplication of the last factor needs: with its mask, or without."""
-    return done[:-1], "".join(sorted(masks + done[-1] if with_mask else masks, key=_FACTORS.index))
+def _sort(masks: str) -> str:
+    return "".join(sorted(masks, key=_FACTORS.index))
 
 
 # --- the largest of several

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import reduce
 from math import ceil, prod, sqrt
+from operator import add
 from typing import NamedTuple
 
 from syft_core.crypto.comparison import is_negative, largest, sends_comparison, sends_tournament
@@ -211,15 +213,7 @@ class _Normal(NamedTuple):
 
 def _weigh(below: Sequence[Array], weights: Sequence[int]) -> Array:
     """Return Σ_k weights[k] · [16^k <= x < 16^(k+1)]."""
-    parts = [(below[k + 1] - below[k]) * weight for k, weight in enumerate(weights)]
-    return _sum(parts)
-
-
-def _sum(parts: Sequence[Array]) -> Array:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return reduce(add, [(below[k + 1] - below[k]) * weight for k, weight in enumerate(weights)])
 
 
 def _normalize(party: Role, x: Array, unit: int, count: int) -> Steps:
@@ -284,7 +278,7 @@ def _log(party: Role, normal: _Normal, scale: int, unit: float) -> Steps:
     step = round(_LOG_16 * (scale << extra))
     inner = normal.below[1:-1]
     if inner:
-        value = _shift(party, value - _sum(inner) * step, len(inner) * step)
+        value = _shift(party, value - reduce(add, inner) * step, len(inner) * step)
     value = _shift(party, value, -round(Decimal(unit).ln() * (scale << extra)))
     return (yield from truncate(party, value, divisor=1 << extra))
 

@@ -15,7 +15,7 @@ from syft_core.crypto.channel import MAX_MASKS, Counted, counting
 from syft_core.crypto.errors import CheatingError, PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import size_of
 from syft_core.crypto.messages import OpenChannel, Prepare, RunProtocol
-from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse
+from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Rehearsal, Spec, rehearse, spec_of
 from syft_core.crypto.spdz import spdz_mask, zero
 from syft_core.exceptions import OperationNotAllowedError, SyftError
 from syft_core.hook.attributes import FrameworkAttributes
@@ -148,15 +148,14 @@ class Group:
     def _observe(self) -> tuple[Any, ...]:
         return (self.client.peer, *[location.failures for location in self.everybody])
 
-    def run(self, protocol: Function, *operands: Shares, **options: Any) -> tuple[Shares, ...]:
+    def run(
+        self, protocol: Function, *operands: Shares, keys: Id | None = None, **options: Nested
+    ) -> tuple[Shares, ...]:
         """Run a protocol on shares; return the shares of its results. One message is sent to each worker.
 
-        If it informs the client, there is also a pointer to the result of the provider.
+        If it informs the client, there is also a pointer to the result of the provider. With ``keys``, the shares have
+        tags: raise if the group has other keys since they were created.
         """
-        return self.run_in(None, protocol, *operands, **options)
-
-    def run_in(self, keys: Id | None, protocol: Function, *operands: Shares, **options: Nested) -> tuple[Shares, ...]:
-        """Run a protocol on shares with tags; raise if the group has other keys since they were created."""
         return self._run(keys, protocol, operands, options)[0]
 
     def cut(
@@ -166,7 +165,7 @@ class Group:
 
         There are none if it is not large enough, or if the protocol needs all of it at once.
         """
-        name, spec = protocol.__name__, _spec_of(next(iter(shares.values())))
+        name, spec = protocol.__name__, spec_of(next(iter(shares.values())))
         if not PROTOCOLS[name].by_line or size_of(*spec) < MAX_DEALT >> 10:
             return 0, []
         whole = options["axis"] % len(spec.shape) if "axis" in options else None
@@ -185,7 +184,7 @@ class Group:
 
     def mask(self, shares: Shares) -> Masked | None:
         """Open shares under a mask that the parties keep, for products with them; None if they keep a lot already."""
-        size = size_of(*_spec_of(next(iter(shares.values()))))
+        size = size_of(*spec_of(next(iter(shares.values()))))
         groups = list(_groups.get(self.client, {}).values())
         if size + sum([masked.size for group in groups for masked in list(group._masked)]) > MAX_MASKED:
             return None
@@ -204,9 +203,10 @@ class Group:
         self, keys: Id | None, protocol: Function, operands: Sequence[Shares], options: Kwargs
     ) -> tuple[tuple[Shares, ...], Id, int]:
         """Run a protocol; return the shares of its results, the channel, and the number of the run."""
-        specs = tuple([_spec_of(next(iter(shares.values()))) for shares in operands])
+        specs = tuple([spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
-        results = self._rehearse(name, specs, settings)
+        found = self._rehearse(name, specs, settings)
+        results = found.results
         # No worker must know where the others store results: by default, users may fetch whatever they can name.
         firsts, count, dealt = [new_id() for _ in self.parties], len(results), new_id()
         informs = PROTOCOLS[name].informs_client
@@ -232,7 +232,7 @@ class Group:
             except PartyFailedError as error:
                 raise (keys and operands and self._find_accusation(operands[0])) or error from None
             self._state = state
-            self._limit_lead(name, specs, settings)
+            self._limit_lead(found)
         recorded = _recording.get()
         if recorded is not None:
             recorded.append(PastRun(self, name, forms, options))
@@ -258,23 +258,22 @@ class Group:
                 continue
         return None
 
-    def _limit_lead(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> None:
+    def _limit_lead(self, found: Rehearsal) -> None:
         """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
         if self._waits:
-            found = rehearse(self.kernels, name, specs, settings, len(self.parties))
-            self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.dependent())
+            self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.forms[1])
             if self._ahead > MAX_AHEAD:
                 self.parties[0].flush()
                 self._ahead = 0
 
-    def _rehearse(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> tuple[Spec, ...]:
+    def _rehearse(self, name: str, specs: tuple[Spec, ...], settings: tuple[tuple[str, Any], ...]) -> Rehearsal:
         entry = PROTOCOLS[name]
         if entry.parties is not None and entry.parties != len(self.parties):
             raise ProtocolError.needs_parties(name, entry.parties, len(self.parties))
-        found: Rehearsal = rehearse(self.kernels, name, specs, settings, len(self.parties))
+        found = rehearse(self.kernels, name, specs, settings, len(self.parties))
         if found.demands or entry.has_helper:
             self._require_provider()
-        return found.results
+        return found
 
     def _require_provider(self) -> Location:
         if self.provider is None:
@@ -370,10 +369,6 @@ def count() -> Iterator[Counted]:
         yield counted
     finally:
         counting.reset(token)
-
-
-def _spec_of(pointer: PointerTensor) -> Spec:
-    return Spec(tuple(pointer.shape), str(pointer.dtype).rpartition(".")[2])
 
 
 @lru_cache(maxsize=8192)

@@ -58,10 +58,6 @@ def share(
     return split(secret, workers, provider, owner, protocol)
 
 
-def _shared(*values: Integers) -> AdditiveSharingTensor:
-    return next(value for value in values if is_shared(value))  # type: ignore[no-any-return]  # checked by callers
-
-
 def _is_tensor(x: Integers) -> bool:
     return hasattr(x, "shape") and not is_shared(x)
 
@@ -223,10 +219,7 @@ def multiply_and_add(
     x: Integers, y: Integers, plus: Integers, divisor: int, op: str = MATRICES, **options: Any
 ) -> Integers:
     """Multiply as ``multiply`` does, and add ``plus``; to images, it adds one number for each channel."""
-    if all(map(is_shared, (x, y, plus))):
-        if watchers:
-            bias = plus if op == MATRICES else reshape(plus, (-1, 1, 1))
-            return add(multiply(x, y, divisor, op, **options), bias)
+    if all(map(is_shared, (x, y, plus))) and not watchers:
         shared: AdditiveSharingTensor = x
         return shared.multiply(y, op, plus, **({"divisor": divisor} if divisor != 1 else {}), **options)
     added = plus if op == MATRICES else reshape(plus, (-1, 1, 1))
@@ -244,8 +237,8 @@ def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **o
         return watch(product, divisor) if scaled else product
     if not is_shared(x) and not is_shared(y):
         known = x if _is_tensor(x) else y
-        return divide(_multiply_plain(kernels_of(known), x, y, op, options), divisor)
-    shared = _shared(x, y)
+        return divide(BILINEAR[op](kernels_of(known), x, y, **options), divisor)
+    shared: AdditiveSharingTensor = x if is_shared(x) else y
     x, y = (value if is_shared(value) else _in_ring(value, shared) for value in (x, y))
     if op == ELEMENTS:
         spdz.broadcast(shape_of(x), shape_of(y))
@@ -255,12 +248,6 @@ def multiply(x: Integers, y: Integers, divisor: int = 1, op: str = ELEMENTS, **o
         return multiply(one, other, divisor, op, **options)
     product = (lambda p: run(p, _send(y, p))) if is_shared(x) else (lambda p: run(_send(x, p), p))
     return divide(shared.on_each(product), divisor)
-
-
-def _multiply_plain(kernels: Kernels, x: Integers, y: Integers, op: str, options: dict[str, Any]) -> Integers:
-    if op == ELEMENTS:
-        return x * y
-    return BILINEAR[op](kernels, x, y, **options)
 
 
 def _find_product(framework: Any, op: str, options: dict[str, Any]) -> Callable[[Any, Any], Any] | None:

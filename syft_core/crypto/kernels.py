@@ -8,7 +8,8 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, lru_cache, reduce
-from operator import iadd
+from itertools import product
+from operator import add, iadd
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.crypto.prg import Stream
@@ -17,6 +18,8 @@ from syft_core.crypto.products import DIGITS, FastestProduct, Product
 Array: TypeAlias = Any
 """An integer array of a framework: a share, or random numbers."""
 Shape: TypeAlias = tuple[int, ...]
+Pair: TypeAlias = Sequence[int]
+"""Two numbers, for the height and the width of images or windows."""
 DIGIT_BITS, MAX_TERMS = 22, 1 << 11
 """See Note [Digits]."""
 TERMS = MAX_TERMS // 4
@@ -143,16 +146,10 @@ class Kernels:
                 places[1] = (multiply(x0, y1), multiply(x1, y0))
         result = None
         for products in reversed(places):
-            part = self._add_products(products, as_floats=2 * terms <= MAX_TERMS)
+            parts = products if 2 * terms <= MAX_TERMS else [self.cast(product, "int64") for product in products]
+            part = self.cast(reduce(add, parts), "int64")
             result = part if result is None else (result << DIGIT_BITS) + part
         return self.cast(result, dtype_name(x))
-
-    def _add_products(self, products: Sequence[Array], as_floats: bool) -> Array:
-        """Return the sum of products of digits as integers."""
-        total, *others = products if as_floats else [self.cast(product, "int64") for product in products]
-        for other in others:
-            total = total + other
-        return self.cast(total, "int64")
 
     def split_digits(self, x: Array) -> list[Array]:
         """Return the digits of integers as floats, lowest first."""
@@ -193,11 +190,6 @@ class Kernels:
         """Add the elements along axes, modulo the ring."""
         return self.xp.sum(x, axis=axis, dtype=x.dtype)
 
-    def add_product(self, total: Array, x: Array, y: Array) -> Array:
-        """Add a product of elements to ``total``, which may be changed in place."""
-        total += x * y
-        return total
-
     def blockwise(self, function: Callable[..., Array], *arrays: Array) -> Array:
         """Compute a function of elements; a backend may do it in blocks that fit into the processor's cache."""
         return function(*arrays)
@@ -206,7 +198,7 @@ class Kernels:
         """Divide and round down."""
         return x // divisor if divisor & (divisor - 1) else x >> (divisor.bit_length() - 1)
 
-    def pad(self, x: Array, padding: Sequence[int]) -> Array:
+    def pad(self, x: Array, padding: Pair) -> Array:
         """Surround the last two axes with zeros."""
         for axis, width in ((-2, padding[0]), (-1, padding[1])):
             if width:
@@ -216,30 +208,20 @@ class Kernels:
                 x = self.concat([zeros, x, zeros], axis)
         return x
 
-    def windows(self, x: Array, size: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
+    def windows(self, x: Array, size: Pair, stride: Pair, dilation: Pair = (1, 1)) -> Array:
         """Return the windows over the last two axes, as two additional axes before them: (..., i, j, row, column)."""
-        (height, width), (rows, columns) = x.shape[-2:], size
-        high = (height - dilation[0] * (rows - 1) - 1) // stride[0] + 1
-        wide = (width - dilation[1] * (columns - 1) - 1) // stride[1] + 1
-        parts = [
-            x[
-                ...,
-                i * dilation[0] : i * dilation[0] + (high - 1) * stride[0] + 1 : stride[0],
-                j * dilation[1] : j * dilation[1] + (wide - 1) * stride[1] + 1 : stride[1],
-            ]
-            for i in range(rows)
-            for j in range(columns)
-        ]
-        stacked = self.stack(parts, -3)
-        return self.reshape(stacked, (*x.shape[:-2], rows, columns, high, wide))
+        counts = count_windows(x.shape[-2:], size, stride, dilation)
+        elements = product(*map(range, size))
+        stacked = self.stack([x[_find_element(element, counts, stride, dilation)] for element in elements], -3)
+        return self.reshape(stacked, (*x.shape[:-2], *size, *counts))
 
     def conv2d(
         self,
         x: Array,
         weight: Array,
-        stride: Sequence[int] = (1, 1),
-        padding: Sequence[int] = (0, 0),
-        dilation: Sequence[int] = (1, 1),
+        stride: Pair = (1, 1),
+        padding: Pair = (0, 0),
+        dilation: Pair = (1, 1),
         groups: int = 1,
     ) -> Array:
         """Convolve images (batch, channels, height, width) with filters, modulo a power of two."""
@@ -248,14 +230,7 @@ class Kernels:
         return self.permute(self.reshape(products, (weight.shape[0], *places)), (1, 0, 2, 3))
 
     def _columns(
-        self,
-        x: Array,
-        size: Sequence[int],
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        groups: int,
-        places: Sequence[int] = (),
+        self, x: Array, size: Pair, stride: Pair, padding: Pair, dilation: Pair, groups: int, places: Pair = ()
     ) -> tuple[Array, Shape]:
         """Return the windows of images as columns (group, element of a window, place), and the shape of the places.
 
@@ -272,31 +247,18 @@ class Kernels:
         """Multiply two matrices for each group of channels."""
         return self.matmul(x[0, ...], y[0, ...]) if x.shape[0] == 1 else self.matmul(x, y)
 
-    def fold(self, views: Array, shape: Shape, stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
+    def fold(self, views: Array, shape: Sequence[int], stride: Pair, padding: Pair, dilation: Pair) -> Array:
         """Add windows (..., i, j, row, column) to images of a shape, at the places that ``windows`` took them from."""
-        images = self.zeros_like(views, shape)
-        rows, columns, high, wide = views.shape[-4:]
-        for i in range(rows):
-            for j in range(columns):
-                top, left = i * dilation[0], j * dilation[1]
-                place = (
-                    ...,
-                    slice(top, top + (high - 1) * stride[0] + 1, stride[0]),
-                    slice(left, left + (wide - 1) * stride[1] + 1, stride[1]),
-                )
-                images[place] = images[place] + views[..., i, j, :, :]
-        return images
+        high, wide = shape[-2:]
+        images = self.zeros_like(views, (*shape[:-2], high + 2 * padding[0], wide + 2 * padding[1]))
+        *_, rows, columns, down, across = views.shape
+        for i, j in product(range(rows), range(columns)):
+            place = _find_element((i, j), (down, across), stride, dilation)
+            images[place] = images[place] + views[..., i, j, :, :]
+        return images[..., padding[0] : padding[0] + high, padding[1] : padding[1] + wide]
 
     def conv2d_input(
-        self,
-        gradient: Array,
-        weight: Array,
-        *,
-        shape: Shape,
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        groups: int,
+        self, gradient: Array, weight: Array, *, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
     ) -> Array:
         """Compute the gradient of a convolution with respect to its input of this shape."""
         (batch, _, high, wide), (_, per_group, rows, columns) = gradient.shape, weight.shape
@@ -305,21 +267,10 @@ class Kernels:
         kernel = self.reshape(weight, (groups, filters, per_group * rows * columns))
         products = self._multiply_groups(self.permute(kernel, (0, 2, 1)), part)
         views = self.reshape(products, (groups * per_group, rows, columns, batch, high, wide))
-        views = self.permute(views, (3, 0, 1, 2, 4, 5))
-        padded = (*shape[:2], shape[2] + 2 * padding[0], shape[3] + 2 * padding[1])
-        images = self.fold(views, padded, stride, dilation)
-        return images[..., padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
+        return self.fold(self.permute(views, (3, 0, 1, 2, 4, 5)), shape, stride, padding, dilation)
 
     def conv2d_weight(
-        self,
-        x: Array,
-        gradient: Array,
-        *,
-        shape: Shape,
-        stride: Sequence[int],
-        padding: Sequence[int],
-        dilation: Sequence[int],
-        groups: int,
+        self, x: Array, gradient: Array, *, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
     ) -> Array:
         """Compute the gradient of a convolution with respect to its filters of this shape."""
         (batch, _, high, wide), filters = gradient.shape, shape[0] // groups
@@ -471,14 +422,11 @@ class NumpyLikeKernels(Kernels):
         """Multiply matrices by their digits, with up to ``TERMS`` products in a sum."""
         return self.multiply_digits(x, y, self.multiply_matrices, x.shape[-1])
 
-    def windows(self, x: Array, size: Sequence[int], stride: Sequence[int], dilation: Sequence[int] = (1, 1)) -> Array:
+    def windows(self, x: Array, size: Pair, stride: Pair, dilation: Pair = (1, 1)) -> Array:
         """Return the windows over the last two axes, as a view that cannot be written to."""
         x = self.xp.ascontiguousarray(x)
         line, item = x.strides[-2:]
-        places = [
-            (length - (span - 1) * gap - 1) // step + 1
-            for length, span, gap, step in zip(x.shape[-2:], size, dilation, stride, strict=True)
-        ]
+        places = count_windows(x.shape[-2:], size, stride, dilation)
         if min(places) < 1:
             raise ValueError(f"windows of {tuple(size)} are larger than the image")
         strides = (dilation[0] * line, dilation[1] * item, stride[0] * line, stride[1] * item)
@@ -507,6 +455,22 @@ class NumpyLikeKernels(Kernels):
         """Compute a function of real numbers, without warnings."""
         with self.xp.errstate(all="ignore"):
             return super().compute(function, x, options)
+
+
+def count_windows(lengths: Pair, size: Pair, stride: Pair, dilation: Pair = (1, 1), padding: Pair = (0, 0)) -> Shape:
+    """Return how many windows there are along the height and the width of images.
+
+    >>> count_windows((28, 28), size=(5, 5), stride=(1, 2))
+    (24, 12)
+    """
+    sides = zip(lengths, size, stride, dilation, padding, strict=True)
+    return tuple([(length + 2 * edge - gap * (span - 1) - 1) // step + 1 for length, span, step, gap, edge in sides])
+
+
+def _find_element(element: Pair, counts: Pair, stride: Pair, dilation: Pair) -> tuple[Any, ...]:
+    """Return where all windows have one of their elements, as an index of images."""
+    sides = zip(element, counts, stride, dilation, strict=True)
+    return ..., *[slice(k * gap, k * gap + (count - 1) * step + 1, step) for k, count, step, gap in sides]
 
 
 @lru_cache(maxsize=256)

@@ -91,11 +91,6 @@ def floor(numbers: Numbers, x: Integers) -> Integers:
     return integers.multiply(integers.floor_divide(x, numbers.scale), numbers.scale)
 
 
-def ceil(numbers: Numbers, x: Integers) -> Integers:
-    """Round up to an integer."""
-    return integers.neg(floor(numbers, integers.neg(x)))
-
-
 def trunc(numbers: Numbers, x: Integers) -> Integers:
     """Round towards 0 to an integer."""
     return integers.multiply(_round_quotient(x, numbers.scale, "trunc"), numbers.scale)
@@ -112,11 +107,6 @@ def nearest(numbers: Numbers, x: Integers, decimals: int = 0, **_options: object
     half = integers.equal(integers.sub(integers.multiply(found, unit), x), unit // 2)
     odd = integers.sub(found, integers.multiply(integers.floor_divide(found, 2), 2))
     return integers.multiply(integers.sub(found, integers.multiply(half, odd)), unit)
-
-
-def floor_divide(numbers: Numbers, x: Integers, other: Integers) -> Integers:
-    """Divide by a public number, and round down to an integer."""
-    return round_quotients(numbers, x, other, "floor")
 
 
 def round_quotients(numbers: Numbers, x: Integers, divisor: Integers, rounding: str) -> Integers:
@@ -167,11 +157,11 @@ def _find_same(x: Integers) -> int | None:
 
 ROUNDING: dict[str, Function] = {
     "floor": floor,
-    "ceil": ceil,
+    "ceil": lambda numbers, x: integers.neg(floor(numbers, integers.neg(x))),
     "trunc": trunc,
     "fix": trunc,
     "round": nearest,
-    "floor_divide": floor_divide,
+    "floor_divide": lambda numbers, x, other: round_quotients(numbers, x, other, "floor"),
     "remainder": _remainder("floor"),
     "fmod": _remainder("trunc"),
 }

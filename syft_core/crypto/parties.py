@@ -18,7 +18,7 @@ from syft_core.crypto.errors import PartyFailedError, ProtocolError
 from syft_core.crypto.kernels import RINGS, Kernels, dtype_name, size_of
 from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
 from syft_core.crypto.payloads import PartyPayload, is_failure, pack, split, unpack
-from syft_core.crypto.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse
+from syft_core.crypto.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse, spec_of
 from syft_core.crypto.run import Finish, ProtocolRun
 from syft_core.exceptions import OperationNotAllowedError, SyftError, TicketError, ValueRefusedError
 from syft_core.hook.dispatch import framework_of
@@ -255,7 +255,7 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
     if _keeps_results(channel, message):
         worker.object_store.require_free(message.expected)
     if worker.guard is not None:
-        specs = tuple([Spec(tuple(part.shape), dtype_name(part)) for part in operands])
+        specs = tuple([spec_of(part) for part in operands])
         _require_room(worker, message.name, 0, _bytes_of(specs), sender)  # Before it is rehearsed.
         count, size = len(message.expected), _bytes_of(_find_needs(channel, message, specs))
         _require_room(worker, message.name, count, size, sender)
@@ -263,7 +263,7 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
 
 
 def _require_room_for_mask(worker: Worker, operand: Tensor, client: Peer) -> None:
-    size = measure_mask(Spec(tuple(operand.shape), dtype_name(operand)))
+    size = measure_mask(spec_of(operand))
     kept, limit = worker.part(Channels).count_kept(client), _limit_bytes(worker, client)
     if kept + size > limit:
         raise ProtocolError.too_many_masks(size, kept, limit)
@@ -285,7 +285,7 @@ def _keeps_results(channel: Channel, message: RunProtocol) -> bool:
 
 
 def _dealt(demands: Iterable[Correlation]) -> list[Spec]:
-    return [spec for demand in demands for spec in (*demand.free(), *demand.dependent())]
+    return [spec for demand in demands for specs in demand.forms for spec in specs]
 
 
 def _bytes_of(specs: Iterable[Spec]) -> int:
@@ -446,7 +446,6 @@ def _keep(
     sender: Peer,
     result: Nested,
 ) -> tuple[Placed, ...]:
-    """Store the results of a protocol."""
     if not _keeps_results(channel, message):
         return ()
     parts = result if isinstance(result, tuple) else (result,)

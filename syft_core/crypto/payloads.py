@@ -143,11 +143,8 @@ class _Places:
             raise ValueError("its description is not valid")
         if len(part) == 2 and type(part[0]) is str:
             return self._take(*part)
-        return tuple(self._rebuild_items(part, depth))
-
-    def _rebuild_items(self, part: tuple[PartyPayload, ...], depth: int) -> Iterator[PartyPayload]:
-        for item in part:
-            yield item if type(item) in (bytes, int) and depth == 0 else self.rebuild(item, depth + 1)
+        plain = (bytes, int) if depth == 0 else ()
+        return tuple([item if type(item) in plain else self.rebuild(item, depth + 1) for item in part])
 
     def _take(self, dtype: str, shape: PartyPayload) -> Array:
         lengths = shape if type(shape) is tuple else (None,)

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
 
 from syft_core.crypto.comparison import count_comparisons, largest, sends_tournament
-from syft_core.crypto.kernels import Array, Kernels, dtype_name
+from syft_core.crypto.kernels import Array, Kernels, Pair, Shape, count_windows, dtype_name
 from syft_core.crypto.protocol import Role, Spec, Steps, protocol
-from syft_core.crypto.spdz import conv2d_shape
 from syft_core.crypto.truncation import BITS
 
 
-def _pooled_size(x: Spec, options: Mapping[str, Any]) -> Spec:
-    shape = conv2d_shape(x.shape, (1, 1, *options["size"]), options["stride"], options["padding"], options["dilation"])
-    return Spec((prod(options["size"]), *x.shape[:2], *shape[2:]), x.dtype)
+def _pooled_size(x: Spec, size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Spec:
+    return Spec((prod(size), *x.shape[:2], *count_windows(x.shape[2:], size, stride, dilation, padding)), x.dtype)
 
 
 @protocol(
     rounds=lambda _x, **options: 4 * count_comparisons(prod(options["size"]))[0],
-    sends=lambda x, **options: sends_tournament(_pooled_size(x, options)),
+    sends=lambda x, **options: sends_tournament(_pooled_size(x, **options)),
     opens="the same as largest",
     uses="the same as largest",
 )
-def max_pool2d(
-    party: Role,
-    x: Array,
-    *,
-    size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Steps:
+def max_pool2d(party: Role, x: Array, *, size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Steps:
     """Compute the largest value of each window of images (batch, channels, height, width), all windows at once.
 
     Rounds: 4 for each level of a tournament of a window's elements. Bytes: 12 3/8 for each comparison of 64 bits.
@@ -42,19 +30,11 @@ def max_pool2d(
 
 @protocol(
     rounds=lambda _x, **options: 5 * count_comparisons(prod(options["size"]))[0] - 1,
-    sends=lambda x, **options: sends_tournament(_pooled_size(x, options), positions=True),
+    sends=lambda x, **options: sends_tournament(_pooled_size(x, **options), positions=True),
     opens="the same as largest",
     uses="the same as largest",
 )
-def max_pool2d_positions(
-    party: Role,
-    x: Array,
-    *,
-    size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Steps:
+def max_pool2d_positions(party: Role, x: Array, *, size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Steps:
     """Compute 1 at the first of the largest values of each window, and 0 elsewhere; the window is the first axis.
 
     Rounds: 5 for each level of the tournament, less 1. Bytes: as ``largest`` with positions.
@@ -63,9 +43,7 @@ def max_pool2d_positions(
     return (yield from largest(party, windows, positions=True))[1]
 
 
-def stack_windows(
-    party: Role, x: Array, size: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
-) -> Array:
+def stack_windows(party: Role, x: Array, size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
     """Return the windows of images, with the elements of a window along the first axis."""
     kernels = party.kernels
     if any(padding):
@@ -78,7 +56,7 @@ def stack_windows(
 
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
-def sum_pool2d(party: Role, x: Array, *, size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> Steps:
+def sum_pool2d(party: Role, x: Array, *, size: Pair, stride: Pair, padding: Pair) -> Steps:
     """Add the values of each window.
 
     Rounds: 0. Bytes: 0.
@@ -89,14 +67,7 @@ def sum_pool2d(party: Role, x: Array, *, size: Sequence[int], stride: Sequence[i
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
 def unpool2d(
-    party: Role,
-    windows: Array,
-    *,
-    shape: Sequence[int],
-    size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int] = (1, 1),
+    party: Role, windows: Array, *, shape: Shape, size: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1)
 ) -> Steps:
     """Add windows to images of a shape, at the places from which pooling takes them; the window is the first axis.
 
@@ -107,17 +78,8 @@ def unpool2d(
 
 
 def fold_windows(
-    kernels: Kernels,
-    windows: Array,
-    shape: Sequence[int],
-    size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int] = (1, 1),
+    kernels: Kernels, windows: Array, shape: Shape, size: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1)
 ) -> Array:
     """Compute what ``unpool2d`` does, on an array."""
-    high, wide = shape[-2:]
     views = kernels.permute(kernels.reshape(windows, (*size, *windows.shape[1:])), (2, 3, 0, 1, 4, 5))
-    padded = (*shape[:2], high + 2 * padding[0], wide + 2 * padding[1])
-    images = kernels.fold(views, padded, stride, dilation)
-    return images[..., padding[0] : padding[0] + high, padding[1] : padding[1] + wide]
+    return kernels.fold(views, shape, stride, padding, dilation)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from inspect import signature
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from syft_core.crypto.kernels import LONG, Array, Kernels, Shape, dtype_name, size_of
+from syft_core.crypto.kernels import LONG, RINGS, Array, Kernels, Shape, dtype_name, size_of
 from syft_core.crypto.prg import Stream
 from syft_core.registry import Registry
 
@@ -27,11 +27,23 @@ class Spec(NamedTuple):
     @property
     def is_additive(self) -> bool:
         """Whether the shares of the array add up to its value, instead of XOR."""
-        return self.dtype in ("int64", "int32")
+        return self.dtype in RINGS
 
     def expand(self, kernels: Kernels, stream: Stream) -> Array:
         """Return an array of this form with the next random numbers of a stream."""
         return kernels.expand(stream, self.dtype, self.shape)
+
+    def subtract(self, _kernels: Kernels, x: Array, y: Array) -> Array:
+        """Return x - y: the other share of x, if y is one."""
+        return x - y
+
+
+def spec_of(x: Array) -> Spec:
+    """Return the form of an array, or of what a pointer points to."""
+    return Spec(tuple(x.shape), dtype_name(x))
+
+
+DealtForms: TypeAlias = tuple[tuple[Spec, ...], tuple[Spec, ...]]
 
 
 def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Array]:
@@ -52,20 +64,15 @@ def expand(kernels: Kernels, stream: Stream, specs: Sequence[Spec]) -> list[Arra
 class Correlation:
     """Random values that fit together, such as a product and its factors: one share for each party.
 
-    A subclass is a frozen dataclass, whose fields describe the forms. ``free`` lists arrays that are uniformly random:
-    every party expands its share from the seed that it shares with the provider. ``dependent`` lists the arrays that
-    ``derive`` computes from them. All parties but the first expand these from their seeds too, so the provider sends
-    one correction to the first party, and nothing to the others.
+    A subclass is a frozen dataclass, whose fields describe the forms. The free arrays are uniformly random: every party
+    expands its share from the seed that it shares with the provider. ``derive`` computes the dependent arrays from
+    them. All parties but the first expand these from their seeds too, so the provider sends one correction to the first
+    party, and nothing to the others.
     """
 
-    name: ClassVar[str]
-
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of the arrays that are uniformly random."""
-        raise NotImplementedError
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the arrays that follow from the free ones."""
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The forms of the free arrays, and those of the dependent ones."""
         raise NotImplementedError
 
     def kept(self) -> Sequence[tuple[int, Spec]]:
@@ -84,11 +91,6 @@ class Correlation:
     def label(self) -> bytes:
         """Identifies the form of the correlation: each party counts how many of a form it has used."""
         return repr(self).encode()
-
-    @cached_property
-    def forms(self) -> tuple[tuple[Spec, ...], tuple[Spec, ...]]:
-        """The forms of the free and of the dependent arrays."""
-        return tuple(self.free()), tuple(self.dependent())
 
 
 # --- requests
@@ -248,9 +250,9 @@ class Protocol:
     """What the parties see in the clear, and why it reveals nothing."""
     uses: str
     """The correlations it uses up."""
-    parties: int | None
+    parties: int | None = None
     """The number of parties it needs; None if it is right for any number."""
-    has_helper: bool
+    has_helper: bool = False
     """Whether the provider takes part, instead of only dealing correlations."""
     reveals: bool = False
     """Whether the parties learn a value, so that each of them must permit it."""
@@ -278,29 +280,15 @@ class Protocol:
 PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_core/crypto")
 
 
-def protocol(
-    *,
-    rounds: int | Cost,
-    sends: int | Cost,
-    opens: str,
-    uses: str,
-    parties: int | None = None,
-    has_helper: bool = False,
-    reveals: bool = False,
-    informs_client: bool = False,
-    keeps_mask: bool = False,
-    by_line: bool = False,
-    checks_operands: bool = False,
-    accuses: bool = False,
-    protects: bool = False,
-    name: str = "",
-) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
-    """Register a generator function as a protocol, with its costs; a test compares them with what a run counts."""
+def protocol(*, prefix: str = "", **facts: Any) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
+    """Register a generator function as a protocol, with the facts that ``Protocol`` describes.
+
+    A test compares its costs with what a run counts.
+    """
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
-        key = function.__name__ = name or function.__name__  # The name under which a client runs it.
-        facts = parties, has_helper, reveals, informs_client, keeps_mask, by_line, checks_operands, accuses, protects
-        PROTOCOLS.register(key, Protocol(key, function, rounds, sends, opens, uses, *facts))
+        key = function.__name__ = prefix + function.__name__  # The name under which a client runs it.
+        PROTOCOLS.register(key, Protocol(key, function, **facts))
         return function
 
     return register
@@ -387,7 +375,7 @@ def _rehearse(
             answer = None
             if isinstance(request, Open | OpenBits):
                 rounds += 1
-                sends += sum(size_of(tuple(x.shape), dtype_name(x)) for x in request.shares)
+                sends += sum(size_of(*spec_of(x)) for x in request.shares)
                 answer = list(request.shares)
             elif isinstance(request, Draw):
                 demands.append(request.correlation)
@@ -395,7 +383,7 @@ def _rehearse(
             elif isinstance(request, Rest):
                 answer = [kernels.blank(*spec) for spec in request.draw.correlation.forms[1]]
             elif isinstance(request, Recall):
-                answer = [kernels.blank(tuple(request.operand.shape), dtype_name(request.operand))] * 2
+                answer = [kernels.blank(*spec_of(request.operand))] * 2
             elif isinstance(request, Common | Zeros | Receive):
                 answer = [kernels.blank(*spec) for spec in request.specs]
     except StopIteration as end:
@@ -404,8 +392,7 @@ def _rehearse(
         rounds, sends = (
             cost if isinstance(cost, int) else cost(*specs, **dict(options)) for cost in (entry.rounds, entry.sends)
         )
-    forms = tuple(Spec(tuple(x.shape), dtype_name(x)) for x in results)
-    return Rehearsal(tuple(demands), forms, rounds, sends)
+    return Rehearsal(tuple(demands), tuple(map(spec_of, results)), rounds, sends)
 
 
 @lru_cache(maxsize=4096)

@@ -17,16 +17,6 @@ def function_rule(name: str) -> Function:
     return lambda numbers, x: numbers.compute(name, x)
 
 
-def expm1(numbers: Numbers, x: Integers) -> Integers:
-    """Compute e^x - 1, for x < 12."""
-    return numbers.plus(numbers.compute("exp", x), -1)
-
-
-def log1p(numbers: Numbers, x: Integers) -> Integers:
-    """Compute log(1 + x)."""
-    return numbers.compute("log", numbers.plus(x, 1))
-
-
 def _logarithm(base: int) -> Function:
     return lambda numbers, x: numbers.times(numbers.compute("log", x), 1 / math.log(base))
 
@@ -104,8 +94,8 @@ def inverse(numbers: Numbers, x: Integers, steps: int = 16) -> Integers:
 
 REAL: dict[str, Function] = {
     **{name: function_rule(name) for name in ("exp", "log", "sqrt", "sin", "cos")},
-    "expm1": expm1,
-    "log1p": log1p,
+    "expm1": lambda numbers, x: numbers.plus(numbers.compute("exp", x), -1),
+    "log1p": lambda numbers, x: numbers.compute("log", numbers.plus(x, 1)),
     "log2": _logarithm(2),
     "log10": _logarithm(10),
     "reciprocal": reciprocal,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from hmac import compare_digest
+from operator import add, xor
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from syft_core.crypto.errors import ProtocolError
-from syft_core.crypto.kernels import Array, dtype_name
+from syft_core.crypto.kernels import RINGS, Array, dtype_name
 from syft_core.crypto.payloads import PartyPayload, bytes_in
 from syft_core.crypto.prg import SEED_BYTES, derive_key
 from syft_core.crypto.protocol import (
@@ -32,6 +33,7 @@ from syft_core.crypto.protocol import (
     Verify,
     Zeros,
     expand,
+    spec_of,
 )
 from syft_core.values import Nested
 
@@ -99,7 +101,7 @@ class ProtocolRun:
         self._request: Need | None = None
         self._unsent: Sequence[Array] | None = None
         """Shares of the current request that have not been sent, because they are large."""
-        self._step = 0
+        self.progress = 0
         """How many requests have been answered."""
         self._commons: dict[int, int] = {}
         """How often random arrays in common with each other rank were asked for; both ranks count the same."""
@@ -116,11 +118,6 @@ class ProtocolRun:
     def _call(self) -> bytes:
         """What identifies the call; most protocols do not need it."""
         return self._describe_call()
-
-    @property
-    def progress(self) -> int:
-        """A number that changes when the run goes on."""
-        return self._step
 
     def wait(self, seconds: float) -> bool:
         """Wait until the thread of the run has something to do; return whether it has."""
@@ -191,9 +188,9 @@ class ProtocolRun:
             if self._unsent is not None:
                 self._send_shares(self._unsent)
                 return
-            answer = self._answer() if self._started else None
+            answer = _ANSWERS[type(self._request)](self, self._request) if self._started else None
             self._started = True
-            self._step += 1
+            self.progress += 1
             request = self._request = self._steps.send(answer)
             if type(request) is Open or type(request) is OpenBits:
                 if is_owner or bytes_in(request.shares) <= MAX_SMALL:
@@ -215,10 +212,6 @@ class ProtocolRun:
         self._unsent = None
         for rank in self._channel.opponents:
             self._channel.post(rank, self._number, shares)
-
-    def _answer(self) -> PartyPayload:
-        """Return the answer to the current request, for which everything has arrived."""
-        return _ANSWERS[type(self._request)](self, self._request)
 
     def _open(self, request: Open | OpenBits) -> list[Array]:
         channel = self._channel
@@ -261,16 +254,7 @@ class ProtocolRun:
         return self._channel.common(self._seeds, other, self._call, index, request.specs)
 
     def _find_zeros(self, request: Zeros) -> list[Array]:
-        return self._channel.zeros(self._seeds, self._call, self._step, request.specs)
-
-    def _verify(self, request: Verify) -> None:
-        self._channel.verify(request)
-
-    def _keep(self, request: Keep) -> None:
-        self._channel.keep_mask(self._number, request)
-
-    def _recall(self, request: Recall) -> tuple[Array, Array]:
-        return self._channel.recall_mask(request)
+        return self._channel.zeros(self._seeds, self._call, self.progress, request.specs)
 
     def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[PartyPayload]) -> None:
         """Raise if a party sent something other than arrays of the expected forms."""
@@ -335,14 +319,15 @@ _ANSWERS: dict[type, Callable[..., PartyPayload]] = {
     OpenBits: ProtocolRun._open,
     Draw: ProtocolRun._draw,
     Rest: ProtocolRun._take_rest,
-    Keep: ProtocolRun._keep,
-    Recall: ProtocolRun._recall,
+    Keep: lambda run, request: run._channel.keep_mask(run._number, request),
+    Recall: lambda run, request: run._channel.recall_mask(request),
     Send: ProtocolRun._send,
     Receive: ProtocolRun._receive,
     Common: ProtocolRun._find_common,
     Zeros: ProtocolRun._find_zeros,
-    Verify: ProtocolRun._verify,
+    Verify: lambda run, request: run._channel.verify(request),
 }
+"""How each request is answered, when everything that it needs has arrived."""
 
 
 def _corrections_in(payload: PartyPayload) -> Sequence[PartyPayload]:
@@ -350,28 +335,9 @@ def _corrections_in(payload: PartyPayload) -> Sequence[PartyPayload]:
     return payload if type(payload) is tuple and payload else (None,)
 
 
-def _add(arrays: Sequence[Array]) -> Array:
-    total = arrays[0]
-    for array in arrays[1:]:
-        total = total + array
-    return total
-
-
-def _xor(arrays: Sequence[Array]) -> Array:
-    total = arrays[0]
-    for array in arrays[1:]:
-        total = total ^ array
-    return total
-
-
-def is_additive(x: Array) -> bool:
-    """Return whether the shares of an array add up to its value."""
-    return dtype_name(x) in ("int64", "int32")
-
-
 def join_shares(arrays: Sequence[Array]) -> Array:
     """Return the value of shares: their sum, or their XOR if they are not integers of the ring."""
-    return _add(arrays) if is_additive(arrays[0]) else _xor(arrays)
+    return reduce(add if dtype_name(arrays[0]) in RINGS else xor, arrays)
 
 
 def forms_of(arrays: PartyPayload) -> list[Spec] | None:
@@ -379,6 +345,6 @@ def forms_of(arrays: PartyPayload) -> list[Spec] | None:
     if type(arrays) is not tuple:
         return None
     try:
-        return [Spec(tuple(x.shape), dtype_name(x)) for x in arrays]
+        return list(map(spec_of, arrays))
     except AttributeError:
         return None

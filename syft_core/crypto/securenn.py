@@ -17,12 +17,13 @@ The registered names begin with ``snn_``. At the provider, the operands are form
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
-from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
+from syft_core.crypto.kernels import Array, Kernels, Shape, count_windows, dtype_name
 from syft_core.crypto.prg import Stream
-from syft_core.crypto.protocol import PROVIDER, Common, Cost, Draw, Receive, Role, Send, Spec, Steps, protocol
+from syft_core.crypto.protocol import PROVIDER, Common, Cost, Draw, Receive, Role, Send, Spec, Steps, protocol, spec_of
 from syft_core.crypto.spdz import ELEMENTS, Triple, broadcast, spdz_mul
 from syft_core.crypto.truncation import BITS
 
@@ -72,14 +73,6 @@ class Residues(Spec):
     def subtract(self, kernels: Kernels, x: Array, y: Array) -> Array:
         """Return x - y."""
         return _add(kernels, x, _negate(kernels, y))
-
-
-class Words(Spec):
-    """The form of elements of Z_L."""
-
-    def subtract(self, _kernels: Kernels, x: Array, y: Array) -> Array:
-        """Return x - y."""
-        return x - y
 
 
 # --- arrays
@@ -132,11 +125,7 @@ def _rotate(kernels: Kernels, x: Array, amounts: Array) -> Array:
 # --- parts of protocols
 
 
-def _form(x: ShareOrSpec) -> tuple[Shape, str]:
-    return tuple(x.shape), dtype_name(x)
-
-
-def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tuple[Array, ...] | None) -> Steps:
+def _deal(party: Role, specs: tuple[Spec, ...], values: tuple[Array, ...] | None) -> Steps:
     """Share ``values``, which P2 knows: P0's shares come from a common seed, and P2 sends P1's. One round."""
     if party.rank == 1:
         return (yield Receive(PROVIDER, specs))
@@ -149,9 +138,16 @@ def _deal(party: Role, specs: tuple[Digits | Residues | Words, ...], values: tup
     return None
 
 
+def _collect(spec: Spec) -> Steps:
+    """Return what P0 and P1 send to P2. One round."""
+    (one,) = yield Receive(0, (spec,))
+    (other,) = yield Receive(1, (spec,))
+    return one, other
+
+
 def _share_zero(party: Role, x: ShareOrSpec) -> Steps:
     """Return a fresh share of 0, which P2 does not know."""
-    (u,) = yield Common((Spec(*_form(x)),))
+    (u,) = yield Common((spec_of(x),))
     return u if party.leads else -u
 
 
@@ -159,7 +155,7 @@ def _multiply(party: Role, x: ShareOrSpec, y: ShareOrSpec) -> Steps:
     """Multiply with a triple of the provider. One round."""
     if not party.helps:
         return (yield from spdz_mul(party, x, y))
-    (x_shape, dtype), (y_shape, _) = _form(x), _form(y)
+    (x_shape, dtype), (y_shape, _) = spec_of(x), spec_of(y)
     shape = broadcast(x_shape, y_shape)
     yield Draw(Triple(ELEMENTS, x_shape, y_shape, shape, dtype))
     return Spec(shape, dtype)
@@ -172,11 +168,8 @@ def _compare(party: Role, shape: Shape, length: int, given: tuple[Array, ...] | 
     """
     digits = (length, *shape)
     if given is None:
-        parts = []
-        for rank in (0, 1):
-            (part,) = yield Receive(rank, (Spec(digits, "uint8"),))
-            parts.append(part)
-        d = parts[0] + parts[1]
+        one, other = yield from _collect(Spec(digits, "uint8"))
+        d = one + other
         zeros = party.kernels.cast((d == 0) | (d == P), "uint8")
         return party.kernels.sum(zeros, 0)
     kernels, j = party.kernels, int(party.leads)
@@ -197,6 +190,8 @@ def _compare(party: Role, shape: Shape, length: int, given: tuple[Array, ...] | 
 
 # --- protocols
 
+_register = partial(protocol, prefix="snn_", parties=2, has_helper=True)
+
 
 def _per_element(bits: int, words: int) -> Cost:
     """Return a cost: so many times the bits of a word, as digits of a byte each, and so many words, per element."""
@@ -212,14 +207,11 @@ def _cost(bits: int, words: int, dtype: str) -> int:
     return _per_element(bits, words)(Spec((), dtype))
 
 
-@protocol(
-    name="snn_select_share",
+@_register(
     rounds=1,
     sends=_per_element(0, 4),
     opens="as spdz_mul",
     uses="one triple",
-    parties=2,
-    has_helper=True,
 )
 def select_share(party: Role, alpha: ShareOrSpec, x: ShareOrSpec, y: ShareOrSpec) -> Steps:
     """Select y where the bit alpha is 1, and x where it is 0, of one shape (Algorithm 2).
@@ -234,14 +226,11 @@ def select_share(party: Role, alpha: ShareOrSpec, x: ShareOrSpec, y: ShareOrSpec
     return c if party.helps else x + c + (yield from _share_zero(party, x))
 
 
-@protocol(
-    name="snn_private_compare",
+@_register(
     rounds=2,
     sends=lambda x, *_others: prod(x.shape) * 2 + prod(x.shape[:-1]) * x.shape[-1] // 8,
     opens="to P2: whether x > r, xor the bit beta, which P2 does not know",
     uses="nothing",
-    parties=2,
-    has_helper=True,
 )
 def private_compare(party: Role, x: ShareOrSpec, r: ShareOrSpec, beta: ShareOrSpec) -> Steps:
     """Compare a number with shared bits and a number r that P0 and P1 know (Algorithm 3).
@@ -273,18 +262,15 @@ def private_compare(party: Role, x: ShareOrSpec, r: ShareOrSpec, beta: ShareOrSp
         always = kernels.cast(r == -1, "int16") * kernels.cast(beta, "int16")
         given = (bits, r + kernels.cast(beta, dtype), kernels.cast(beta, "int16"), always)
         yield from _compare(party, shape, length, given)
-    shares = yield from _deal(party, (Words(shape, dtype),), found)
+    shares = yield from _deal(party, (Spec(shape, dtype),), found)
     return Spec(shape, dtype) if party.helps else shares[0]
 
 
-@protocol(
-    name="snn_share_convert",
+@_register(
     rounds=4,
     sends=_per_element(3, 4),
     opens="to P2: both shares of a, plus uniform masks; and the bit eta' = eta xor eta'', with a random eta''",
     uses="nothing",
-    parties=2,
-    has_helper=True,
 )
 def share_convert(party: Role, a: ShareOrSpec) -> Steps:
     """Convert shares in Z_L to shares in Z_(L-1) of the same number from 0 to L - 2 (Algorithm 4).
@@ -301,15 +287,12 @@ def share_convert(party: Role, a: ShareOrSpec) -> Steps:
 
     Rounds: 4. Bytes: 3l digits and 4 words. P2 sees two uniform words, a random bit, and uniform digits.
     """
-    kernels, (shape, dtype) = party.kernels, _form(a)
+    kernels, (shape, dtype) = party.kernels, spec_of(a)
     length, word, residue = BITS[dtype], Spec(shape, dtype), Residues(shape, dtype)
     dealt = (Digits((length, *shape), "uint8"), residue)
     if party.helps:
-        parts = []
-        for rank in (0, 1):
-            (part,) = yield Receive(rank, (word,))
-            parts.append(part)
-        yield from _deal(party, dealt, (_bits(kernels, parts[0] + parts[1], "uint8"), wrap(*parts)))
+        one, other = yield from _collect(word)
+        yield from _deal(party, dealt, (_bits(kernels, one + other, "uint8"), wrap(one, other)))
         flipped = yield from _compare(party, shape, length, None)
         yield from _deal(party, (residue,), (kernels.cast(flipped, dtype),))
         return residue
@@ -333,14 +316,11 @@ def share_convert(party: Role, a: ShareOrSpec) -> Steps:
     return _add(kernels, y, u if party.leads else _negate(kernels, u))
 
 
-@protocol(
-    name="snn_msb",
+@_register(
     rounds=4,
     sends=_per_element(3, 8),
     opens="to P0 and P1: 2a plus a uniform mask, a fresh one for each element; to P2: a bit xor a random bit",
     uses="one triple",
-    parties=2,
-    has_helper=True,
 )
 def msb(party: Role, a: ShareOrSpec) -> Steps:
     """Compute the most significant bit of shares in Z_(L-1), as shares in Z_L (Algorithm 5).
@@ -356,8 +336,8 @@ def msb(party: Role, a: ShareOrSpec) -> Steps:
 
     Rounds: 4. Bytes: 3l digits and 8 words. P0 and P1 see r, which is uniform; P2 a random bit and uniform digits.
     """
-    kernels, (shape, dtype) = party.kernels, _form(a)
-    length, word, residue = BITS[dtype], Words(shape, dtype), Residues(shape, dtype)
+    kernels, (shape, dtype) = party.kernels, spec_of(a)
+    length, word, residue = BITS[dtype], Spec(shape, dtype), Residues(shape, dtype)
     dealt = (Digits((length, *shape), "uint8"), word)
     if party.helps:
         (x_0,) = yield Common((residue,), (0, PROVIDER))
@@ -386,14 +366,11 @@ def msb(party: Role, a: ShareOrSpec) -> Steps:
     return gamma + delta - 2 * theta + (yield from _share_zero(party, a))
 
 
-@protocol(
-    name="snn_relu_deriv",
+@_register(
     rounds=8,
     sends=_per_element(6, 12),
     opens="as snn_share_convert and snn_msb",
     uses="one triple",
-    parties=2,
-    has_helper=True,
 )
 def relu_deriv(party: Role, a: ShareOrSpec) -> Steps:
     """Compute 1 where a >= 0, and 0 elsewhere, for a in [-2^(l-2), 2^(l-2)) (Algorithm 6).
@@ -412,14 +389,11 @@ def relu_deriv(party: Role, a: ShareOrSpec) -> Steps:
     return gamma + 1 if party.leads else gamma
 
 
-@protocol(
-    name="snn_relu",
+@_register(
     rounds=9,
     sends=_per_element(6, 16),
     opens="as snn_relu_deriv and spdz_mul",
     uses="two triples",
-    parties=2,
-    has_helper=True,
 )
 def relu(party: Role, a: ShareOrSpec) -> Steps:
     """Compute max(a, 0) = a · ``relu_deriv``(a) + u, for a in [-2^(l-2), 2^(l-2)) (Algorithm 7).
@@ -440,14 +414,11 @@ def _sends_division(x: Spec, y: Spec, *, bit_len_max: int | None = None) -> int:
     return prod(broadcast(x.shape, y.shape)) * (2 * sign + 3 * product + bits * (sign + product) + product)
 
 
-@protocol(
-    name="snn_division",
+@_register(
     rounds=lambda x, _y, *, bit_len_max=None: 10 + 9 * _quotient_bits(x, bit_len_max),
     sends=_sends_division,
     opens="as snn_relu_deriv and spdz_mul",
     uses="two triples for each bit of the quotient, and three more",
-    parties=2,
-    has_helper=True,
 )
 def division(party: Role, x: ShareOrSpec, y: ShareOrSpec, *, bit_len_max: int | None = None) -> Steps:
     """Divide x by y and round towards 0, bit by bit (Algorithm 8, with signs).
@@ -465,7 +436,7 @@ def division(party: Role, x: ShareOrSpec, y: ShareOrSpec, *, bit_len_max: int | 
     kernels, bits, dtype = party.kernels, _quotient_bits(x, bit_len_max), dtype_name(x)
     if not 0 < bits <= BITS[dtype] - 2:
         raise ValueError(f"cannot compute a quotient of {bits} bits: it has from 1 to {BITS[dtype] - 2}")
-    shape = broadcast(_form(x)[0], _form(y)[0])
+    shape = broadcast(spec_of(x)[0], spec_of(y)[0])
     if party.helps:
         word, signs = Spec(shape, dtype), Spec((3, *shape), dtype)
         yield from relu_deriv(party, Spec((2, *shape), dtype))
@@ -495,7 +466,7 @@ def _count_rounds(n: int) -> int:
 
 def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
     """Return the largest element along the first axis, and if asked for its first position."""
-    (count, *rest), dtype = _form(x)
+    (count, *rest), dtype = spec_of(x)
     if party.helps:
         while count > 1:
             pairs = count // 2
@@ -515,14 +486,11 @@ def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
     return kept[:, 0]
 
 
-@protocol(
-    name="snn_maxpool",
+@_register(
     rounds=lambda x: _count_rounds(prod(x.shape)),
     sends=lambda x: (prod(x.shape) - 1) * _cost(6, 18, x.dtype),
     opens="as snn_relu_deriv and spdz_mul",
     uses="two triples for each level",
-    parties=2,
-    has_helper=True,
 )
 def maxpool(party: Role, x: ShareOrSpec) -> Steps:
     """Find the largest of all elements and its position among them, the first if there are several; shapes are (1,).
@@ -536,7 +504,7 @@ def maxpool(party: Role, x: ShareOrSpec) -> Steps:
 
     Rounds: 9⌈log2 n⌉. Bytes: (n - 1)(6l digits and 18 words).
     """
-    shape, dtype = _form(x)
+    shape, dtype = spec_of(x)
     count = prod(shape)
     if not count:
         raise ValueError(f"cannot find the largest element: shape {shape} has none")
@@ -552,14 +520,11 @@ def _padded(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-@protocol(
-    name="snn_maxpool_deriv",
+@_register(
     rounds=lambda x: _count_rounds(prod(x.shape)) + 2,
     sends=lambda x: (prod(x.shape) - 1) * _cost(6, 18, x.dtype) + _cost(0, 2 + _padded(prod(x.shape)), x.dtype),
     opens="as snn_maxpool; to P2: shares of the position plus uniform masks",
     uses="two triples for each level",
-    parties=2,
-    has_helper=True,
 )
 def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
     """Compute 1 at the position of the largest of all elements, the first if there are several, and 0 elsewhere.
@@ -573,14 +538,13 @@ def maxpool_deriv(party: Role, x: ShareOrSpec) -> Steps:
 
     Rounds: 9⌈log2 n⌉ + 2. Bytes: those of ``maxpool``, and m + 2 words.
     """
-    kernels, (shape, dtype) = party.kernels, _form(x)
+    kernels, (shape, dtype) = party.kernels, spec_of(x)
     count = prod(shape)
     size, word = _padded(count), Spec((1,), dtype)
-    vector = Words((size, 1), dtype)
+    vector = Spec((size, 1), dtype)
     if party.helps:
         yield from maxpool(party, x)
-        (k_0,) = yield Receive(0, (word,))
-        (k_1,) = yield Receive(1, (word,))
+        k_0, k_1 = yield from _collect(word)
         k = (k_0 + k_1) & (size - 1)
         yield from _deal(party, (vector,), (kernels.stack([kernels.cast(k == i, dtype) for i in range(size)], 0),))
         return Spec(shape, dtype)
@@ -599,15 +563,11 @@ def _pair(number: Sides) -> tuple[int, int]:
 
 
 def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int) -> Shape:
-    sides = [
-        (side + 2 * padding - size) // step + 1
-        for side, size, step in zip(shape[-2:], _pair(kernel_size), _pair(stride), strict=True)
-    ]
+    sides = count_windows(shape[-2:], _pair(kernel_size), _pair(stride), padding=(padding, padding))
     return (*shape[:-2], *sides)
 
 
-@protocol(
-    name="snn_maxpool2d",
+@_register(
     rounds=lambda _x, *, kernel_size=1, **_options: _count_rounds(prod(_pair(kernel_size))),
     sends=lambda x, *, kernel_size=1, stride=1, padding=0: (
         prod(_pooled_shape(x.shape, kernel_size, stride, padding))
@@ -616,8 +576,6 @@ def _pooled_shape(shape: Shape, kernel_size: Sides, stride: Sides, padding: int)
     ),
     opens="as snn_maxpool",
     uses="two triples for each level",
-    parties=2,
-    has_helper=True,
 )
 def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Sides = 1, padding: int = 0) -> Steps:
     """Find the largest element of each window over the last two axes, with ``maxpool`` on all windows at once.
@@ -626,7 +584,7 @@ def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Si
 
     Rounds: 9⌈log2 n⌉ for n elements in a window. Bytes: (n - 1)(6l digits and 16 words) for each window.
     """
-    kernels, (shape, dtype), size = party.kernels, _form(a), _pair(kernel_size)
+    kernels, (shape, dtype), size = party.kernels, spec_of(a), _pair(kernel_size)
     if padding < 0 or 2 * padding > min(size):
         raise ValueError(f"cannot pad windows of {size} by {padding}: use at most half of their size")
     pooled = _pooled_shape(shape, size, stride, padding)
@@ -636,19 +594,10 @@ def maxpool2d(party: Role, a: ShareOrSpec, *, kernel_size: Sides = 1, stride: Si
         yield from _tournament(party, Spec((prod(size), *pooled), dtype), False)
         return Spec(pooled, dtype)
     lowest = -(1 << (BITS[dtype] - 3)) if party.leads else 0
-    views = kernels.windows(_pad(kernels, a, padding, lowest), size, _pair(stride))
+    padded = kernels.pad(a - lowest, (padding, padding)) + lowest
+    views = kernels.windows(padded, size, _pair(stride))
     rest = range(len(shape) - 2)
     first = (len(rest), len(rest) + 1, *rest, len(rest) + 2, len(rest) + 3)
     elements = kernels.reshape(kernels.permute(views, first), (prod(size), *pooled))
     found = yield from _tournament(party, elements, False)
     return found[0]
-
-
-def _pad(kernels: Kernels, x: Array, padding: int, value: int) -> Array:
-    """Surround the last two axes with a value; all arrays are derived from x, as a rehearsal needs."""
-    if not padding:
-        return x
-    rows = [x[..., :1, :] * 0 + value] * padding
-    x = kernels.concat([*rows, x, *rows], -2)
-    columns = [x[..., :1] * 0 + value] * padding
-    return kernels.concat([*columns, x, *columns], -1)

@@ -22,7 +22,7 @@ from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Nested, Tensor
 
 
-@keeping_words("fix_precision", "float_precision", "share", "encrypt", "decrypt", "refresh")
+@keeping_words("fix_precision", "fix_prec", "float_precision", "float_prec", "share", "encrypt", "decrypt", "refresh")
 class Sharing:
     """Mixin with the methods to encode and share tensors, for wrappers and plain tensors."""
 
@@ -55,9 +55,7 @@ class Sharing:
             return below_wrapper(encoded)
         return _keep_gradient(encoded, getattr(self, "requires_grad", False))
 
-    def fix_prec(self, *args: Any, **options: Any) -> Tensor:
-        """Alias of ``fix_precision``."""
-        return self.fix_precision(*args, **options)
+    fix_prec = fix_precision
 
     def fix_precision_(self, *args: Any, **options: Any) -> Tensor:
         """Encode the numbers, and turn this tensor into the result, in place."""
@@ -73,9 +71,7 @@ class Sharing:
             raise PrecisionError.not_here() if isinstance(end_of(self), PointerTensor) else PrecisionError.not_fixed()
         return replace_end(self, layer, layer.float_precision())
 
-    def float_prec(self) -> Tensor:
-        """Alias of ``float_precision``."""
-        return self.float_precision()
+    float_prec = float_precision
 
     def float_precision_(self) -> Tensor:
         """Decode the numbers, and turn this tensor into the result, in place."""

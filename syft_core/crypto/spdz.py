@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
-from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Shape, dtype_name
+from syft_core.crypto.kernels import ITEM_BYTES, Array, Kernels, Pair, Shape, count_windows, dtype_name
 from syft_core.crypto.protocol import (
     MASK,
     PROVIDER,
     Common,
     Correlation,
+    DealtForms,
     Draw,
     Keep,
     Open,
@@ -24,6 +25,7 @@ from syft_core.crypto.protocol import (
     Steps,
     Zeros,
     protocol,
+    spec_of,
 )
 from syft_core.crypto.truncation import TruncationMask, divide_masked
 
@@ -44,13 +46,10 @@ class Triple(Correlation):
     dtype: str
     options: Options = ()
 
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of a and b."""
-        return Spec(self.x, self.dtype), Spec(self.y, self.dtype)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of c."""
-        return (Spec(self.z, self.dtype),)
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The forms of a and b, and that of c."""
+        return (Spec(self.x, self.dtype), Spec(self.y, self.dtype)), (Spec(self.z, self.dtype),)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute c."""
@@ -59,33 +58,19 @@ class Triple(Correlation):
 
 
 @dataclass(frozen=True)
-class MaskedTriple(Correlation):
+class MaskedTriple(Triple):
     """Uniform a, and c = a ∘ b for a bilinear operation ∘ and a mask b that the parties have kept."""
 
-    op: str
-    x: Shape
-    y: Shape
-    z: Shape
-    dtype: str
-    options: Options = ()
     mask: int = 0
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of a."""
-        return (Spec(self.x, self.dtype),)
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The form of a, and that of c."""
+        return (Spec(self.x, self.dtype),), (Spec(self.z, self.dtype),)
 
     def kept(self) -> Sequence[tuple[int, Spec]]:
         """Return the number and the form of b."""
         return ((self.mask, Spec(self.y, self.dtype)),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of c."""
-        return (Spec(self.z, self.dtype),)
-
-    def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
-        """Compute c."""
-        a, b = free
-        return (BILINEAR[self.op](kernels, a, b, **dict(self.options)),)
 
     def bind(self, mask: int) -> Correlation:
         """Return the same for the mask of a number."""
@@ -99,13 +84,10 @@ class Square(Correlation):
     x: Shape
     dtype: str
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of a."""
-        return (Spec(self.x, self.dtype),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of c."""
-        return (Spec(self.x, self.dtype),)
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The form of a, and that of c."""
+        return (Spec(self.x, self.dtype),), (Spec(self.x, self.dtype),)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute c."""
@@ -122,17 +104,15 @@ class DividedProduct(Correlation):
     product: Correlation
     mask: TruncationMask
 
-    def free(self) -> Sequence[Spec]:
-        """Return the forms of the masks of the factors, and of s."""
-        return *self.product.free(), *self.mask.free()
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The forms of the masks of the factors and of s, and those of what the division needs."""
+        free, dependent = self.mask.forms
+        return (*self.product.forms[0], *free), dependent
 
     def kept(self) -> Sequence[tuple[int, Spec]]:
         """Return the kept mask of a factor, if there is one."""
         return self.product.kept()
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of what the division by the divisor needs."""
-        return self.mask.dependent()
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute it from r = s - c."""
@@ -146,17 +126,13 @@ class DividedProduct(Correlation):
 
 
 def _sends_product(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
-    bytes_each = 8 if x.dtype == "int64" else 4
-    z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, _bilinear_options(options)))
-    return bytes_each * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
+    bilinear = {name: value for name, value in options.items() if name not in ("op", "divisor", MASK)}
+    z = prod(bilinear_shape(options.get("op", ELEMENTS), x.shape, y.shape, bilinear))
+    return ITEM_BYTES[x.dtype] * (prod(x.shape) + prod(y.shape) + (z if options.get("divisor", 1) != 1 else 0))
 
 
 def _sends_masked(x: Spec, y: Spec, *_plus: Spec, **options: Any) -> int:
     return _sends_product(x, y, **options) - ITEM_BYTES[y.dtype] * prod(y.shape)
-
-
-def _bilinear_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in ("op", "divisor", MASK)}
 
 
 @protocol(
@@ -218,8 +194,6 @@ def require_shape(z: Array, mask: Array) -> None:
 
 def _add(kernels: Kernels, op: str, total: Array, x: Array, y: Array, options: dict[str, Any]) -> Array:
     """Add a product to ``total``, in place."""
-    if op == ELEMENTS:
-        return kernels.add_product(total, x, y)
     total += BILINEAR[op](kernels, x, y, **options)
     return total
 
@@ -240,7 +214,7 @@ def spdz_mask(party: Role, y: Array) -> Steps:
 
     Rounds: 1. Bytes: those of y.
     """
-    (b,) = yield Common((Spec(tuple(y.shape), dtype_name(y)),), (party.rank, PROVIDER))
+    (b,) = yield Common((spec_of(y),), (party.rank, PROVIDER))
     (e,) = yield Open(y - b)
     if party.leads:
         b += e
@@ -266,7 +240,7 @@ def spdz_mul_masked(
     """
     run, kernels = BILINEAR[op], party.kernels
     settings = tuple(sorted(options.items()))
-    draw = Draw(_plan_masked(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
+    draw = Draw(_plan_product(op, tuple(x.shape), tuple(y.shape), dtype_name(x), settings, divisor, mask))
     a, *masks = yield draw
     b, e = yield Recall(mask, y)  # The first party has added e to b.
     (d,) = yield Open(x - a)
@@ -274,16 +248,14 @@ def spdz_mul_masked(
     return (yield from _finish(party, z, divisor, masks, draw, *[_shape_addend(kernels, op, part) for part in plus]))
 
 
-@lru_cache(maxsize=4096)
-def _plan_masked(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int, mask: int) -> Correlation:
+@lru_cache(maxsize=8192)
+def _plan_product(
+    op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int, mask: int | None = None
+) -> Correlation:
     shape = bilinear_shape(op, x, y, dict(options))
-    return _add_division(MaskedTriple(op, x, y, shape, dtype, options, mask), shape, dtype, divisor)
-
-
-@lru_cache(maxsize=4096)
-def _plan_product(op: str, x: Shape, y: Shape, dtype: str, options: Options, divisor: int) -> Correlation:
-    shape = bilinear_shape(op, x, y, dict(options))
-    return _add_division(Triple(op, x, y, shape, dtype, options), shape, dtype, divisor)
+    facts = op, x, y, shape, dtype, options
+    triple = Triple(*facts) if mask is None else MaskedTriple(*facts, mask)
+    return _add_division(triple, shape, dtype, divisor)
 
 
 @lru_cache(maxsize=4096)
@@ -298,9 +270,7 @@ def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: i
 
 @protocol(
     rounds=lambda *_specs, **options: 1 + (options.get("divisor", 1) != 1),
-    sends=lambda x, **options: (
-        (8 if x.dtype == "int64" else 4) * prod(x.shape) * (1 + (options.get("divisor", 1) != 1))
-    ),
+    sends=lambda x, **options: ITEM_BYTES[x.dtype] * prod(x.shape) * (1 + (options.get("divisor", 1) != 1)),
     opens="x - a, uniform because a is; with a divisor, also the square plus a uniform mask",
     uses="one square; with a divisor, one truncation mask",
     by_line=True,
@@ -319,12 +289,8 @@ def square(party: Role, x: Array, *, divisor: int = 1) -> Steps:
     return (yield from _finish(party, a * d, divisor, mask, draw))
 
 
-def _mul(_kernels: Kernels, x: Array, y: Array) -> Array:
-    return x * y
-
-
 BILINEAR: dict[str, Callable[..., Array]] = {
-    ELEMENTS: _mul,
+    ELEMENTS: lambda _kernels, x, y: x * y,
     MATRICES: lambda kernels, x, y: kernels.matmul(x, y),
     IMAGES: lambda kernels, x, y, **options: kernels.conv2d(x, y, **options),
     INPUTS: lambda kernels, x, y, **options: kernels.conv2d_input(x, y, **options),
@@ -375,9 +341,9 @@ def matmul_shape(x: Shape, y: Shape) -> Shape:
 def conv2d_shape(
     x: Shape,
     weight: Shape,
-    stride: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
+    stride: Pair = (1, 1),
+    padding: Pair = (0, 0),
+    dilation: Pair = (1, 1),
     groups: int = 1,
 ) -> Shape:
     """Return the shape of a convolution of images with filters.
@@ -385,11 +351,7 @@ def conv2d_shape(
     >>> conv2d_shape((16, 1, 28, 28), (8, 1, 5, 5))
     (16, 8, 24, 24)
     """
-    sides = [
-        (x[axis] + 2 * padding[k] - dilation[k] * (weight[axis] - 1) - 1) // stride[k] + 1
-        for k, axis in enumerate((2, 3))
-    ]
-    return (x[0], weight[0], *sides)
+    return (x[0], weight[0], *count_windows(x[2:], weight[2:], stride, dilation, padding))
 
 
 # --- values as they are
@@ -401,7 +363,7 @@ def zero(_party: Role, x: Array) -> Steps:
 
     Rounds: 0. Bytes: 0.
     """
-    (zeros,) = yield Zeros((Spec(tuple(x.shape), dtype_name(x)),))
+    (zeros,) = yield Zeros((spec_of(x),))
     return zeros
 
 

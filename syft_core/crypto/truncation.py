@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 
 from syft_core.crypto.errors import ProtocolError
 from syft_core.crypto.kernels import Array, Kernels, Shape, dtype_name
-from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Role, Spec, Steps, protocol
+from syft_core.crypto.protocol import Correlation, DealtForms, Draw, Open, Rest, Role, Spec, Steps, protocol
 
 BITS = {"int64": 64, "int32": 32}
 
@@ -27,17 +27,15 @@ class TruncationMask(Correlation):
         if type(self.divisor) is not int or not 1 <= self.divisor <= 1 << most:
             raise ProtocolError(f"cannot divide shared integers: the divisor is not an integer from 1 to 2^{most}")
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of r."""
-        return (Spec(self.shape, self.dtype),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the quotient and of the sign.
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The form of r, and those of the quotient and the sign.
 
         The sign is multiplied by 2^l / divisor. If that is a power of two, few bits of it matter.
         """
         few = 1 << (self.divisor.bit_length() - 1) == self.divisor <= 1 << 32
-        return Spec(self.shape, self.dtype), Spec(self.shape, "int32" if few else self.dtype)
+        word = Spec(self.shape, self.dtype)
+        return (word,), (word, Spec(self.shape, "int32" if few else self.dtype))
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute the quotient and the sign."""

@@ -11,9 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from syft_core.crypto.kernels import Array, Kernels, Shape
-from syft_core.crypto.protocol import Correlation, Draw, Open, Rest, Role, Spec, Steps
+from syft_core.crypto.protocol import Correlation, DealtForms, Draw, Open, Rest, Role, Spec, Steps
 from syft_core.crypto.series import Series
 from syft_core.crypto.truncation import split_top
 
@@ -48,13 +49,10 @@ class Waves(Correlation):
     bits: int
     shape: Shape
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of r."""
-        return (Spec(self.shape),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of the waves, with ``bits`` binary digits."""
-        return (Spec((2 * self.count, *self.shape)),)
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The form of r, and that of the waves, with ``bits`` binary digits."""
+        return (Spec(self.shape),), (Spec((2 * self.count, *self.shape)),)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute the waves."""
@@ -139,13 +137,10 @@ class Exponentials(Correlation):
     bits: int
     shape: Shape
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of r."""
-        return (Spec(self.shape),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the form of the powers, with ``bits`` binary digits."""
-        return (Spec((self.parts, *self.shape)),)
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The form of r, and that of the powers, with ``bits`` binary digits."""
+        return (Spec(self.shape),), (Spec((self.parts, *self.shape)),)
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute the powers."""
@@ -218,13 +213,10 @@ class Widening(Correlation):
 
     shape: Shape
 
-    def free(self) -> Sequence[Spec]:
-        """Return the form of r."""
-        return (Spec(self.shape, "int32"),)
-
-    def dependent(self) -> Sequence[Spec]:
-        """Return the forms of the lower bits and the highest bit."""
-        return Spec(self.shape), Spec(self.shape)
+    @cached_property
+    def forms(self) -> DealtForms:
+        """The form of r, and those of its lower bits and its highest bit."""
+        return (Spec(self.shape, "int32"),), (Spec(self.shape), Spec(self.shape))
 
     def derive(self, kernels: Kernels, *free: Array) -> Sequence[Array]:
         """Compute them."""

@@ -27,13 +27,13 @@ Spelling = Literal["function", "method", "getter", "setter"]
 _ACCESSORS = ("getter", "setter")
 
 
-def words(text: str) -> frozenset[str]:
-    """Return the words of ``text``, for writing lists of names.
+def words(text: str, prefix: str = "") -> frozenset[str]:
+    """Return the words of ``text``, each with a prefix, for writing lists of names.
 
-    >>> sorted(words("add sub"))
-    ['add', 'sub']
+    >>> sorted(words("add sub", prefix="torch."))
+    ['torch.add', 'torch.sub']
     """
-    return frozenset(text.split())
+    return frozenset(prefix + word for word in text.split())
 
 
 class _Fact(Generic[T]):

@@ -8,7 +8,7 @@ and orders at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TypeAlias
 
@@ -111,7 +111,9 @@ def epsilon_gnmax(
         parts.append(_Part(log_q, own * math.sqrt(2)))
         smooth = partial(_sum_smooth_confident, counts, mask, sigma, float(threshold), own, step)
     limit = sum(len(part.log_q) / part.sigma**2 for part in parts)
-    curve = Curve(lambda orders: _sum_parts(parts, orders), smooth, lambda orders: orders * limit)
+    curve = Curve(
+        lambda orders: np.sum([part.sum_rdp(orders) for part in parts], axis=0), smooth, lambda orders: orders * limit
+    )
     return DataDependentEpsilon.of(curve, delta, conversion)
 
 
@@ -149,10 +151,6 @@ class _Part:
     def sum_rdp(self, orders: Floats) -> Floats:
         """Return the sum of the bounds of all queries, for each order."""
         return self.counts @ bound_rdp(self.unique, self.sigma, orders)
-
-
-def _sum_parts(parts: Sequence[_Part], orders: Floats) -> Floats:
-    return np.sum([part.sum_rdp(orders) for part in parts], axis=0)  # type: ignore[no-any-return]  # an array
 
 
 def _log_q(counts: Floats, sigma: float, step: float) -> Floats:
@@ -274,9 +272,7 @@ class _Shape:
         return high
 
 
-@lru_cache(maxsize=256)
-def _find_shape(sigma: float, order: float, pairs: int) -> _Shape:
-    return _Shape(sigma, order, pairs)
+_find_shape = lru_cache(maxsize=256)(_Shape)
 
 
 def _smooth_sensitivity(counts: Floats, sigma: float, beta: float, order: float, step: float) -> Floats:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +72,7 @@ __all__ = [
     "smoothed_sens_torch",
     "tensors_to_literals",
 ]
+P = ParamSpec("P")
 _log = logging.getLogger(__name__)
 _MAX_CLASSES, _MAX_MOMENTS = 4096, 10_000
 
@@ -198,37 +199,22 @@ def perform_analysis_torch(
     return _to_tensor(float(found)).as_subclass(_private_tensor()), _to_tensor(independent)
 
 
-def compute_q_noisy_max_torch(counts: torch.Tensor, noise_eps: float) -> torch.Tensor:
-    """Return the result of ``compute_q_noisy_max`` as a tensor."""
-    return _to_tensor(compute_q_noisy_max(counts, noise_eps))
+def _return_tensor(function: Callable[P, float]) -> Callable[P, torch.Tensor]:
+    """Return a function that returns the result of another one as a tensor."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> torch.Tensor:
+        return _to_tensor(function(*args, **kwargs))
+
+    return call
 
 
-def compute_q_noisy_max_approx_torch(counts: torch.Tensor, noise_eps: float) -> torch.Tensor:
-    """Return the result of ``compute_q_noisy_max_approx`` as a tensor."""
-    return _to_tensor(compute_q_noisy_max_approx(counts, noise_eps))
-
-
-def logmgf_exact_torch(q: torch.Tensor, priv_eps: float, l: float) -> torch.Tensor:  # noqa: E741  # as above
-    """Return the result of ``logmgf_exact`` as a tensor."""
-    return _to_tensor(logmgf_exact(q, priv_eps, l))
-
-
-def logmgf_from_counts_torch(counts: torch.Tensor, noise_eps: float, l: float) -> torch.Tensor:  # noqa: E741
-    """Return the result of ``logmgf_from_counts`` as a tensor."""
-    return _to_tensor(logmgf_from_counts(counts, noise_eps, l))
-
-
-def sens_at_k_torch(counts: torch.Tensor, noise_eps: float, l: float, k: int) -> torch.Tensor:  # noqa: E741
-    """Return the result of ``sens_at_k`` as a tensor."""
-    return _to_tensor(sens_at_k(counts, noise_eps, l, k))
-
-
-def smooth_sens_torch(counts: torch.Tensor, noise_eps: float, l: float, beta: float) -> torch.Tensor:  # noqa: E741
-    """Return the result of ``smoothed_sens`` as a tensor."""
-    return _to_tensor(smoothed_sens(counts, noise_eps, l, beta))
-
-
-smoothed_sens_torch = smooth_sens_torch
+compute_q_noisy_max_torch = _return_tensor(compute_q_noisy_max)
+compute_q_noisy_max_approx_torch = _return_tensor(compute_q_noisy_max_approx)
+logmgf_exact_torch = _return_tensor(logmgf_exact)
+logmgf_from_counts_torch = _return_tensor(logmgf_from_counts)
+sens_at_k_torch = _return_tensor(sens_at_k)
+smooth_sens_torch = smoothed_sens_torch = _return_tensor(smoothed_sens)
 
 
 def _to_tensor(value: float) -> torch.Tensor:

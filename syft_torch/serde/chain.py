@@ -17,11 +17,6 @@ def _simplify(wrapper: Wrapper, _context: Context) -> tuple[object, ...]:
     return wrapper.__dict__.get("_is_param", False), get_identity(wrapper), wrapper.child
 
 
-def _detail(payload: Payload, _context: Context) -> Wrapper:
-    wrapper: Wrapper = _wrap(Wrapper, payload)
-    return wrapper
-
-
 def _simplify_numeric(wrapper: NumericWrapper, context: Context) -> tuple[object, ...]:
     gradient = wrapper.grad if wrapper.is_leaf else None
     return *_simplify(wrapper, context), wrapper.requires_grad, gradient
@@ -49,6 +44,6 @@ def _wrap(wrapper_type: type[Wrapper] | type[NumericWrapper], payload: Payload) 
 
 
 CODECS = (
-    Codec(Wrapper, 152, _simplify, _detail, shared=True),
+    Codec(Wrapper, 152, _simplify, lambda payload, _: _wrap(Wrapper, payload), shared=True),
     Codec(NumericWrapper, 165, _simplify_numeric, _detail_numeric, shared=True),
 )

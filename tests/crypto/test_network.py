@@ -203,7 +203,7 @@ def test_the_provider_deals_more_than_one_message_may_hold(workers: dict[str, An
     plain = torch.arange(3 << 19) - (1 << 19)
     x = plain.share(bob, alice, crypto_provider=carol)
     needs = rehearse(bob.client.hook.attributes.kernels, "relu", (Spec(tuple(x.shape)),), (), 2).demands
-    assert sum(size_of(*spec) for demand in needs for spec in demand.dependent()) > PEER_LIMITS.max_bytes
+    assert sum(size_of(*spec) for demand in needs for spec in demand.forms[1]) > PEER_LIMITS.max_bytes
 
     assert torch.equal(torch.relu(x).get(), torch.relu(plain))
 

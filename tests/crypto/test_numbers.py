@@ -464,9 +464,9 @@ def _drive(kernels: Any, steps: Any) -> tuple[Any, int]:
         except StopIteration as end:
             return end.value, rounds
         if isinstance(request, Draw):
-            answer = [kernels.blank(*s) for s in request.correlation.free()]
+            answer = [kernels.blank(*s) for s in request.correlation.forms[0]]
         elif isinstance(request, Rest):
-            answer = [kernels.blank(*s) for s in request.draw.correlation.dependent()]
+            answer = [kernels.blank(*s) for s in request.draw.correlation.forms[1]]
         else:
             rounds, answer = rounds + 1, list(request.shares)
 
