@@ -35,7 +35,7 @@ from syft_core.workers.running.execution import Operands
 from syft_core.workers.running.failures import require_success
 from syft_core.workers.running.keeping import keep_tensor
 from syft_core.workers.running.memory import guard_results
-from syft_core.workers.seeing.ledger import record
+from syft_core.workers.seeing.ledger import Departure, record
 from syft_core.workers.seeing.permissions import may_leave, require_permission, require_right_to_use
 
 PATIENCE = 2.0
@@ -136,8 +136,8 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
         lineage = lineage_of(parents)
         if PROTOCOLS[message.name].reveals:
             to = ", ".join(map(str, channel.parties))
-            for entry in parents:
-                record(worker, entry, sender, to, "opened at all parties", entry.value)
+            leaving = [Departure(entry, entry.value) for entry in parents]
+            record(worker, leaving, sender, to, "opened at all parties")
     except Exception as error:
         yield Elsewhere(partial(channel.refuse, message.number, error))
         raise

@@ -18,6 +18,7 @@ import syft_core as sy  # noqa: E402
 from syft_core.exceptions import ObjectNotFoundError, OperationNotAllowedError, SerdeError  # noqa: E402
 from syft_core.messages import Fetch  # noqa: E402
 from syft_core.serde import Limits  # noqa: E402
+from syft_core.workers.addresses import wire  # noqa: E402
 from syft_core.workers.addresses.wire import WINDOW, WireLocation  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
@@ -53,6 +54,11 @@ def hook() -> Any:
     with TorchHook(torch) as hook:
         hook.attributes.warm_up()
         yield hook
+
+
+@pytest.fixture(autouse=True)
+def _independent_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LEAD", float("inf"))
 
 
 @pytest.fixture
@@ -329,6 +335,21 @@ def test_an_argument_that_cannot_be_sent_is_refused_and_nothing_else_is_lost(far
 
     assert y.get().tolist() == [3.0, 4.0]
     assert x.get().tolist() == [1.0, 2.0]
+
+
+def test_a_second_batch_is_sent_soon_and_further_commands_are_buffered(
+    far: CountingLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.ones(2).send(far)
+    far.flush()
+    monkeypatch.setattr(wire, "LEAD", 0.0)
+    before = far.batches
+
+    for _ in range(10):
+        x += 1
+
+    assert far.batches == before + 2  # The worker has one when it has finished the other.
+    assert x.get().tolist() == [11, 11]
 
 
 def test_a_told_command_that_is_too_large_is_refused_and_the_others_are_executed(far: CountingLocation) -> None:

@@ -1,6 +1,6 @@
 """Departure: the stages that every object takes on its way out of a worker.
 
-``authorize`` asks the policy and then the rules that features have registered, ``record_all`` or ``hold`` writes the
+``authorize`` asks the policy and then the rules that features have registered, ``ledger.record`` or ``hold`` writes the
 ledger, ``detach`` returns what leaves, and the caller hands it over: in the answer to a message, or to another worker.
 ``finish`` uses up what the rules gave once it has left, ``undo`` gives it back if it has not.
 """
@@ -15,7 +15,6 @@ from syft_core.departures import RULES
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
-from syft_core.ledgers.entry import Entry
 from syft_core.messages import Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
@@ -104,13 +103,6 @@ def hold(worker: Worker, message: Message, leaving: Sequence[Departure], sender:
     if worker.is_handing_over and not is_frozen([departure.value for departure in leaving]):
         worker.is_handing_over = False  # The lock is not held while other workers lend or copy something.
     worker.ledger.hold(message, describe_departure(leaving, sender, str(sender.id), reason))
-
-
-def record_all(worker: Worker, leaving: Sequence[Departure], sender: Peer, to: Id, reason: str) -> list[Entry]:
-    """Record departures to another worker; raise if that fails: what is not recorded must not leave."""
-    left = describe_departure(leaving, sender, str(to), reason)
-    worker.ledger.record(*left)
-    return left
 
 
 # --- detach

@@ -51,7 +51,7 @@ from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.tensors.schema import Schema
 from syft_core.values import Nested, Outcome, Tensor
 from syft_core.workers.addresses.requests import Ask, Elsewhere, Process
-from syft_core.workers.moving.departure import authorize, freeze, record_all
+from syft_core.workers.moving.departure import authorize, freeze
 from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
 from syft_core.workers.party.store import Holder, Stored, derive, lineage_of
@@ -61,7 +61,7 @@ from syft_core.workers.running.failures import require_success
 from syft_core.workers.running.keeping import form_of, keep_tensor, set_owner
 from syft_core.workers.running.memory import guard_results
 from syft_core.workers.running.procedure import run
-from syft_core.workers.seeing.ledger import Departure, describe_departure, send_recorded
+from syft_core.workers.seeing.ledger import Departure, describe_departure, record, send_recorded
 from syft_core.workers.seeing.permissions import (
     is_findable,
     is_hidden,
@@ -152,7 +152,7 @@ def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, co
 def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
     destination = worker.location_of(message.destination)
     leaving = authorize(worker, "move", message, [(message.id, message.attr)], sender)
-    left, value = record_all(worker, leaving, sender, destination.id, "moved"), leaving[0].value
+    left, value = record(worker, leaving, sender, destination.id, "moved"), leaving[0].value
     stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
     origin, lease = None, (destination.id, worker.id)
     if message.requires_grad:  # The copy holds a lease on its origin, to send the gradient back.
@@ -189,7 +189,7 @@ def send_on(worker: Worker, message: SendOn, sender: Peer) -> Process | None:
 def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Process:
     destination = worker.location_of(message.destination)
     leaving = authorize(worker, "move", message, [(message.id, None)], sender)
-    left = record_all(worker, leaving, sender, destination.id, "sent on")
+    left = record(worker, leaving, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), message.new_id
     value = freeze(worker, leaving[0].value)
     sent = Store(id, restrict(value, entry.access), **_words(entry))

@@ -19,7 +19,7 @@ from syft_core.workers.party.store import Stored, keeps_gradient, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.changes import change, change_count
 from syft_core.workers.running.execution import Execution
-from syft_core.workers.seeing.ledger import record, send_recorded
+from syft_core.workers.seeing.ledger import Departure, record, send_recorded
 from syft_core.workers.seeing.permissions import may_change, require_permission
 
 
@@ -141,7 +141,7 @@ def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], resul
         peer = getattr(receiver.face, "peer", Peer(receiver.id))
         require_permission(worker, "read", old.entry, peer, gradient)
         recipient = peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer
-        left = record(worker, old.entry, recipient, str(receiver.id), "its gradient went back", gradient)
+        left = record(worker, [Departure(old.entry, gradient)], recipient, receiver.id, "its gradient went back")
         framework = origin.framework
         # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
         users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access

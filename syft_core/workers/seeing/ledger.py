@@ -70,12 +70,9 @@ MAX_REFUSED = 16
 """How many objects of one refusal are described."""
 
 
-def record(worker: Worker, entry: Stored, peer: Peer, to: str, reason: str, value: object = None) -> list[Entry]:
-    """Record that an object leaves, or ``value``, which is an attribute of it; return what was recorded.
-
-    Raises if that fails: what is not recorded must not leave.
-    """
-    left = describe_departure([Departure(entry, value)], peer, to, reason)
+def record(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: Id, reason: str) -> list[Entry]:
+    """Record departures, and return their entries; raise if that fails: what is not recorded must not leave."""
+    left = describe_departure(leaving, peer, str(to), reason)
     worker.ledger.record(*left)
     return left
 
