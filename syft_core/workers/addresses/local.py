@@ -13,6 +13,7 @@ from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
 from syft_core.workers.addresses.requests import drive
+from syft_core.workers.moving.departure import is_frozen
 from syft_core.workers.moving.transfer import give_away, hand_over
 from syft_core.workers.seeing.trace import record, traces
 
@@ -118,7 +119,7 @@ class LocalLocation(Location):
                 reply = worker.handle(message, peer)
             finally:
                 at_once, worker.is_handing_over = worker.is_handing_over, False
-            if at_once:
+            if at_once and is_frozen(reply):
                 return self._hand_over(message, reply, peer)
         if type(reply) is GeneratorType:
             reply = drive(worker.step(reply, peer))
