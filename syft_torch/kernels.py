@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from syft_core.crypto.kernels import (
-    BLOCK,
-    DIGIT_BITS,
-    Array,
-    Kernels,
-    NumpyLikeKernels,
-    Shape,
-)
+from syft_core.crypto.kernels import BLOCK, DIGIT_BITS, Array, Kernels, NumpyLikeKernels, Shape
 from syft_core.crypto.products import Product
 
 PARALLEL = 1 << 30

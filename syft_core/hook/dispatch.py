@@ -14,13 +14,7 @@ from syft_core.exceptions import MixedLayersError, OperationNotAllowedError
 from syft_core.hook.argument_plans import NO_PLAN, ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.caches import remember
-from syft_core.hook.hook_args import (
-    get_nested_plan,
-    get_plan,
-    is_framework_tensor,
-    on_registry_change,
-    wrap_response,
-)
+from syft_core.hook.hook_args import get_nested_plan, get_plan, is_framework_tensor, on_registry_change, wrap_response
 from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS, UNARY_OPERATORS
 from syft_core.hook.ranks import OPAQUE, TRANSPARENT, WRAPPER
 from syft_core.hook.rules import is_flat, leaves, map_leaves, resolve

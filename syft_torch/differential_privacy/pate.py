@@ -27,13 +27,7 @@ from syft_torch.differential_privacy.arguments import (
     to_probability,
     to_whole,
 )
-from syft_torch.differential_privacy.epsilon import (
-    Curve,
-    DataDependentEpsilon,
-    Guarantee,
-    NotForRelease,
-    convert,
-)
+from syft_torch.differential_privacy.epsilon import Curve, DataDependentEpsilon, Guarantee, NotForRelease, convert
 from syft_torch.differential_privacy.gnmax import (
     epsilon_gnmax,
     log_q_gaussian,

@@ -66,7 +66,7 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
 
     Also use up the approvals of approved objects.
     """
-    store = worker.object_store
+    store, taken = worker.object_store, []
     finish(worker, message)
     for id in message.facts.takes(message, worker.id):
         entry = store.get(id)
@@ -76,7 +76,8 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
         if entry.is_needed_by_others(sender.id):
             entry.remove_leases(sender.id)
         else:
-            store.remove(id, f"it was fetched by {str(sender)!r}")
+            taken.append(entry)
+    store.remove_all(taken, f"it was fetched by {str(sender)!r}")
 
 
 def _copy(value: object) -> Tensor:

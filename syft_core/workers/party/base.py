@@ -11,14 +11,7 @@ from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 
-from syft_core.exceptions import (
-    ObjectNotFoundError,
-    SerdeError,
-    SyftError,
-    TicketError,
-    ValueRefusedError,
-    WorkerError,
-)
+from syft_core.exceptions import ObjectNotFoundError, SerdeError, SyftError, TicketError, ValueRefusedError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
@@ -56,16 +49,7 @@ from syft_core.workers.moving.departure import is_frozen, undo
 from syft_core.workers.moving.fetching import drop_fetched
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor, lend_all
 from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
-from syft_core.workers.party.status import (
-    DELAYED,
-    JOURNAL,
-    LOGGED,
-    OBSERVED,
-    POLICY,
-    QUOTA,
-    STORAGE,
-    VERBOSE,
-)
+from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, OBSERVED, POLICY, QUOTA, STORAGE, VERBOSE
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import ClientState, Worker
 from syft_core.workers.running.keeping import describe_placed, set_owner

@@ -11,12 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import (
-    GetNotPermittedError,
-    InvalidTensorForRemoteGetError,
-    SyftError,
-    ValueRefusedError,
-)
+from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGetError, SyftError, ValueRefusedError
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.ranks import is_framework_tensor

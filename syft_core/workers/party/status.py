@@ -64,6 +64,9 @@ OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED
 OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""
 
+DECISIVE = ADDED | ADDED_INHERITED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
+"""The bits on which the stages of an operation depend."""
+
 _places = itertools.count(24), itertools.count(32)
 
 

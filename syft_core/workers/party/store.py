@@ -414,9 +414,7 @@ class ObjectStore:
     def drop(self, entry: Stored) -> None:
         """Forget an object that was held."""
         if self._held.pop(_id(entry), None) is not None:
-            self._uncount(entry)
-            if shares_gradient(entry):
-                self._orphans.append(entry)
+            self._abandon(entry)
 
     def replace(self, entry: Stored, value: Any) -> None:
         """Replace the value of an entry."""
@@ -463,9 +461,7 @@ class ObjectStore:
         now = time.time()
         for entry in entries:
             del self._entries[entry.id]
-            self._uncount(entry)
-            if shares_gradient(entry):
-                self._orphans.append(entry)
+            self._abandon(entry)
             if entry.tags or entry.description:
                 self._unindex(entry.id, entry)
             self._ended.append((entry.id, why, now, entry.holder))
@@ -483,9 +479,7 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
-                self._uncount(entry)
-                if shares_gradient(entry):
-                    self._orphans.append(entry)
+                self._abandon(entry)
                 self._released.append((id, "its last pointer was dropped", now, entry.holder))
                 if entry.tags or entry.description:
                     self._unindex(id, entry)
@@ -600,6 +594,12 @@ class ObjectStore:
 
     def __contains__(self, id: object) -> bool:
         return id in self._entries
+
+    def _abandon(self, entry: Stored) -> None:
+        """Forget an entry, unless a backward pass may still change its gradient."""
+        self._uncount(entry)
+        if shares_gradient(entry):
+            self._orphans.append(entry)
 
     def _uncount(self, entry: Stored) -> None:
         """Remove an entry from all indexes of memory and gradients."""

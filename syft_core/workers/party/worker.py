@@ -173,7 +173,7 @@ class Worker:
         self.ledger = Ledger(str(id)) if ledger is None else ledger
         self.covered: set[int] = set()
         """The identities of messages with whose answers something leaves that a rule covers, until they are settled."""
-        self.is_owner: Callable[[Peer], bool] = self._is_self
+        self.is_owner: Callable[[Peer], bool] = lambda peer: peer.id == self.id
         """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
         self.guard = self.save = None
         self.is_handing_over = False
@@ -193,9 +193,6 @@ class Worker:
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise WorkerNotPicklableError.of(self.id)
-
-    def _is_self(self, peer: Peer) -> bool:
-        return peer.id == self.id
 
     # --- identity and policy
 

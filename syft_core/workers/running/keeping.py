@@ -46,8 +46,9 @@ def keep_result(execution: Execution, result: Nested) -> Nested:
 
     Anything else must be a fact about form. No result of an operation leaves the worker except through here.
     """
-    op = execution.op
-    protected = _find_protected(execution) if execution.status & OTHERS else ()
+    op, worker, peer = execution.op, execution.worker, execution.peer
+    parents = execution.parents if execution.status & OTHERS else ()
+    protected = [parent for parent in parents if not may_change(worker, parent, peer)]
     if protected and op.alters_autograd:
         for target in execution.targets():
             guard(target, protected)
@@ -73,12 +74,6 @@ def keep_result(execution: Execution, result: Nested) -> Nested:
         return stored
 
     return map_leaves(store, result)
-
-
-def _find_protected(execution: Execution) -> list[Stored]:
-    """Return the operands that the sender may not change."""
-    worker, peer = execution.worker, execution.peer
-    return [parent for parent in execution.parents if not may_change(worker, parent, peer)]
 
 
 def _require_facts(execution: Execution, parts: list[Any]) -> None:

@@ -26,19 +26,7 @@ from syft_core.messages import Run
 from syft_core.peer import Peer
 from syft_core.values import Nested
 from syft_core.workers.addresses.relay import relay
-from syft_core.workers.party.status import (
-    ADDED,
-    ADDED_INHERITED,
-    LAYERED,
-    MODES,
-    OTHERS,
-    OUT,
-    POLICY,
-    PRIVATE,
-    QUOTA,
-    REMOTE,
-    WRITES,
-)
+from syft_core.workers.party.status import DECISIVE, LAYERED, MODES, OTHERS, OUT, POLICY, PRIVATE, QUOTA, REMOTE, WRITES
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.authorization import authorize, is_always_allowed
 from syft_core.workers.running.changes import track
@@ -47,9 +35,6 @@ from syft_core.workers.running.execution import Execution
 from syft_core.workers.running.gradients import track_gradients
 from syft_core.workers.running.keeping import keep
 from syft_core.workers.running.memory import confine
-
-DECISIVE = ADDED | ADDED_INHERITED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
-"""The bits of a status on which the stages depend."""
 
 
 def run(worker: Worker, message: Run, sender: Peer) -> Nested:
