@@ -414,7 +414,7 @@ class ObjectStore:
     def drop(self, entry: Stored) -> None:
         """Forget an object that was held."""
         if self._held.pop(_id(entry), None) is not None:
-            self._abandon(entry)
+            self._uncount(entry, is_gone=True)
 
     def replace(self, entry: Stored, value: Any) -> None:
         """Replace the value of an entry."""
@@ -461,7 +461,7 @@ class ObjectStore:
         now = time.time()
         for entry in entries:
             del self._entries[entry.id]
-            self._abandon(entry)
+            self._uncount(entry, is_gone=True)
             if entry.tags or entry.description:
                 self._unindex(entry.id, entry)
             self._ended.append((entry.id, why, now, entry.holder))
@@ -479,7 +479,7 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
-                self._abandon(entry)
+                self._uncount(entry, is_gone=True)
                 self._released.append((id, "its last pointer was dropped", now, entry.holder))
                 if entry.tags or entry.description:
                     self._unindex(id, entry)
@@ -595,14 +595,8 @@ class ObjectStore:
     def __contains__(self, id: object) -> bool:
         return id in self._entries
 
-    def _abandon(self, entry: Stored) -> None:
-        """Forget an entry, unless a backward pass may still change its gradient."""
-        self._uncount(entry)
-        if shares_gradient(entry):
-            self._orphans.append(entry)
-
-    def _uncount(self, entry: Stored) -> None:
-        """Remove an entry from all indexes of memory and gradients."""
+    def _uncount(self, entry: Stored, is_gone: bool = False) -> None:
+        """Remove an entry from all indexes of memory and gradients; a backward pass may still change its gradient."""
         found = self.alike[entry.key]
         if len(found) == 1:
             del self.alike[entry.key]
@@ -611,6 +605,8 @@ class ObjectStore:
             _discard(found, entry)
         if self._moved.pop(_id(entry), None) is None:
             self._forget_memory(entry)
+        if is_gone and shares_gradient(entry):
+            self._orphans.append(entry)
 
     def _index(self, id: Id, tags: Iterable[str]) -> None:
         for tag in tags:
