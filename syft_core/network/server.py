@@ -57,7 +57,7 @@ from syft_core.serde.layout import Frame
 from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.turns import FairLock, is_wanted
+from syft_core.workers.party.turns import is_wanted
 
 _log = logging.getLogger(__name__)
 MAX_HANDSHAKE = 1 << 14
@@ -292,8 +292,6 @@ class Server:
                 "give a certificate and its key (`syft-core certs` makes them), or listen on 127.0.0.1",
             )
         self.worker, self.host, self.port = worker, host, port
-        if not isinstance(worker.lock, FairLock):
-            worker.lock = FairLock()
         self.authenticate, self.tls = authenticate, tls
         self.sessions_opened = self.connections_refused = 0
         self.latencies = Latencies()
