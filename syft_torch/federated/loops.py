@@ -320,8 +320,8 @@ def train_stacked(
 def _keep_freed_memory() -> None:
     """Let the allocator keep the gradients that a step frees for the next step.
 
-    glibc returns blocks of some megabytes to the system, which costs up to a third of a round, until a program has freed
-    a larger one: its thresholds grow with the largest block, up to 32 MB. Other allocators do not need this.
+    glibc returns blocks of some megabytes to the system, which costs up to a third of a round, until the program has
+    freed a larger one: its thresholds grow with the largest block, up to 32 MB. Other allocators do not need this.
     """
     torch.empty(31 << 20, dtype=torch.uint8)
 
