@@ -72,8 +72,8 @@ class FederatedTrainer:
         clip: the largest norm of an update; workers scale larger ones down.
         clip_grad: the largest norm of a gradient.
         max_norm: the norm above which an update is rejected.
-        timeout: seconds without a sign of life after which a worker on a network counts as lost; None means those with
-            which it was connected.
+        timeout: seconds without a sign of life after which a worker on a network, or an actor of Ray, counts as lost;
+            None means those with which it was connected, and any number on Ray.
         buffer: how many updates make a round, if rounds are asynchronous; None means that they are not. Workers then
             train all the time, and get the newest weights.
         staleness: a function of the number of rounds since an update began that returns its weight; by default
@@ -153,7 +153,7 @@ class FederatedTrainer:
             actors = engine.actors
         if actors:
             sums = self._buffer is None and uses_mean(self.strategy)
-            return HostedEngine(self._job, self._lr, self._acceptance, sums, stacks, actors, population)
+            return HostedEngine(self._job, self._lr, self._acceptance, sums, stacks, actors, population, self._timeout)
         if engine is None:
             stacks = stacks and len(self.clients) > 1 and self.clients.are_local
         return (StackedEngine if stacks else Engine)(self._job, self._lr)

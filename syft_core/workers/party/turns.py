@@ -13,7 +13,9 @@ from syft_core.exceptions import ConnectionLostError
 TURN_SECONDS = 0.05
 """After how many seconds a command that consists of many steps lets others go first."""
 is_wanted: ContextVar[Callable[[], bool]] = ContextVar("is_wanted", default=lambda: True)
-"""Returns whether anybody waits for the result of the command that this thread executes; set by a server."""
+"""Returns whether anybody waits for the result of the command that this thread executes; set by a server.
+
+That it is called is a sign of life."""
 
 
 def let_others_go_first() -> None:

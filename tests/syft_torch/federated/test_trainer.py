@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_core.plans.errors import PlanError  # noqa: E402
+from syft_core.workers.party.turns import is_wanted  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
 
 cross_entropy = nn.functional.cross_entropy
@@ -264,6 +265,21 @@ def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None
     assert (
         make_trainer(hook, fl.FederatedDataset([fl.BaseDataset(*make_samples(9)).send(bob)]))._engine.name == "workers"
     )
+
+
+@pytest.mark.parametrize("engine", ["workers", "stacked"])
+def test_long_trainings_give_signs_of_life(hook: Any, monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
+    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", 0)
+    trainer, signs = make_trainer(hook, engine=engine, epochs=3), []
+    token = is_wanted.set(lambda: signs.append(1) or True)
+    try:
+        trainer.fit(1)
+    finally:
+        is_wanted.reset(token)
+
+    steps = max(client.count_steps(trainer._job.settings) for client in trainer.clients.values())
+    assert trainer._engine.name == engine
+    assert len(signs) >= steps - 1
 
 
 def test_workers_record_what_leaves_when_they_are_stacked(hook: Any) -> None:
