@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -244,14 +245,21 @@ def iter_batches(
 
 @contextlib.contextmanager
 def seeded(state: list[Tensor]) -> Iterator[None]:
-    """Return a context with a state of torch's generator, which the list keeps until the next time."""
-    before = torch.default_generator.get_state()
-    torch.default_generator.set_state(state[0])
-    try:
-        yield
-    finally:
-        state[0] = torch.default_generator.get_state()
-        torch.default_generator.set_state(before)
+    """Return a context with a state of torch's generator, which the list keeps until the next time.
+
+    The process has one generator, so trainings on other workers of this process wait meanwhile.
+    """
+    with _generator:
+        before = torch.default_generator.get_state()
+        torch.default_generator.set_state(state[0])
+        try:
+            yield
+        finally:
+            state[0] = torch.default_generator.get_state()
+            torch.default_generator.set_state(before)
+
+
+_generator = threading.Lock()
 
 
 # --- several models at once

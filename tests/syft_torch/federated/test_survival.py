@@ -52,9 +52,9 @@ class Network:
         self.locations: dict[str, Any] = {}
         self.servers: dict[str, Server] = {}
 
-    def add(self, name: str, seed: int, port: int = 0, heartbeat: float = 0.2) -> None:
+    def add(self, name: str, seed: int, port: int = 0, heartbeat: float = 0.2, samples: int = 40) -> None:
         worker = VirtualWorker(self.hook, id=name, auto_add=False, serialize=False)
-        worker.load_data([part.tag(tag) for part, tag in zip(make_samples(40, seed), ("#x", "#y"), strict=True)])
+        worker.load_data([part.tag(tag) for part, tag in zip(make_samples(samples, seed), ("#x", "#y"), strict=True)])
         server = Server(worker, "127.0.0.1", port, authenticate, heartbeat=heartbeat)
         server.start()
         self._stack.callback(server.stop, 1)
@@ -250,6 +250,19 @@ def test_a_worker_that_was_started_again_takes_part_again(network: Network) -> N
     assert "south" in without.left_out
     assert history[2].workers == ["north", "south", "east"]
     assert not history[2].left_out
+
+
+def test_a_worker_that_comes_back_with_other_data_counts_with_its_new_samples(network: Network) -> None:
+    network.connect("south", proxy=None)
+    trainer = network.make_trainer(min_results=2)
+    trainer.fit(1)
+    network.servers["south"].stop(1)
+    trainer.fit(1)
+    network.add("south", 1, network.servers["south"].port, samples=24)
+
+    history = trainer.fit(1)
+
+    assert [row.samples for row in history] == [120, 80, 104]
 
 
 def test_a_worker_that_reports_nothing_for_too_long_is_left_out(hook: Any, network: Network) -> None:
