@@ -57,7 +57,7 @@ from syft_core.serde.layout import Frame
 from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.turns import FairLock, is_wanted
+from syft_core.workers.party.turns import is_wanted
 
 _log = logging.getLogger(__name__)
 HEALTH = "/health"
@@ -153,23 +153,39 @@ class ClientSession:
         arriving = 0 if connection is None else connection.arriving
         return self.session.unacknowledged_bytes + arriving + sum([len(part) for _, parts in waiting for part in parts])
 
+    def await_turn(self, sock: socket.socket) -> None:
+        """Wait until the connection that is being served has ended, or the worker executes a message of the client."""
+        while self.busy_since is None:
+            if self._try_to_take(sock):
+                self.lock.release()
+                return
+
     @contextlib.contextmanager
-    def take_over(self, sock: socket.socket) -> Iterator[None]:
+    def take_over(self, sock: socket.socket, connection: Connection, heartbeat: float) -> Iterator[None]:
         """Hold the session in a block for a connection, as soon as the one that is being served has ended.
 
-        Only the newest connection waits for that, so that a client cannot have any number of them.
+        Until then, show the client that the worker is alive.
         """
-        is_mine = False
-        while not is_mine and self.newest is sock:
-            if (previous := self.connection) is not None:
-                previous.interrupt()
-            is_mine = self.lock.acquire(timeout=TURN_SECONDS)
-        if not is_mine:
-            raise ConnectionLostError.closed()
+        shown = time.monotonic()
+        while not self._try_to_take(sock):
+            if time.monotonic() - shown >= heartbeat:
+                connection.ping()
+                shown, self.gone_since = time.monotonic(), None
         try:
             yield
         finally:
             self.lock.release()
+
+    def _try_to_take(self, sock: socket.socket) -> bool:
+        """Interrupt the connection that is being served, and return whether it has ended: the session is held then.
+
+        Only the newest connection waits for that, so that a client cannot have any number of them.
+        """
+        if self.newest is not sock:
+            raise ConnectionLostError.closed()
+        if (previous := self.connection) is not None:
+            previous.interrupt()
+        return self.lock.acquire(timeout=TURN_SECONDS)
 
     @property
     def in_flight(self) -> int:
@@ -290,8 +306,6 @@ class Server:
                 "give a certificate and its key (`syft-core certs` makes them), or listen on 127.0.0.1",
             )
         self.worker, self.host, self.port = worker, host, port
-        if not isinstance(worker.lock, FairLock):
-            worker.lock = FairLock()
         self.authenticate, self.tls = authenticate, tls
         self.sessions_opened = self.connections_refused = 0
         self.latencies = Latencies()
@@ -584,7 +598,8 @@ class Server:
         client, state, reason = self._find_session(*admitted, secret, request.headers.get(STATE) == RESUMED, sock)
         received = client.session.received if state == RESUMED else 0
         try:
-            client.session.acknowledge(int(request.headers.get(RECEIVED, "0")) if state == RESUMED else 0)
+            if state == RESUMED and client.busy_since is None:  # Otherwise its next message acknowledges.
+                client.session.acknowledge(int(request.headers.get(RECEIVED, "0")))
         except (ValueError, ConnectionLostError):
             return _refuse(protocol, 400, "the session of the client is not in order"), None
         headers = {WORKER: str(self.worker.id), CLIENT: str(client.peer.id), STATE: state, RECEIVED: str(received)}
@@ -660,9 +675,9 @@ class Server:
                     self.worker.add_client(ReverseLocation(self, created))
         if client is not None:
             client.newest, client.gone_since = sock, None
-            with client.take_over(sock):
-                client.seen = time.monotonic()
-                return client, RESUMED, ""
+            client.await_turn(sock)
+            client.seen = time.monotonic()
+            return client, RESUMED, ""
         client = created
         self._limit_idle_sessions(created)
         if resumes:
@@ -683,7 +698,7 @@ class Server:
                 self._end_session(key, client)
 
     def _serve_client(self, client: ClientSession, sock: socket.socket, connection: Connection) -> None:
-        with client.take_over(sock):
+        with client.take_over(sock, connection, self._heartbeat):
             client.connection, client.thread = connection, threading.get_ident()
             client.waiting.clear()
             _log.info("serving %s", one_line(str(client.peer)))

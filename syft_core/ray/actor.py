@@ -20,6 +20,7 @@ AWAY = (
     "does not answer: its machine may be lost",
     "what it was asked for may or may not be done: look at `ray status`, close these RayWorkers and start new ones",
 )
+STUCK = "has not finished what it began before", "its clients take part again when it has; or start new RayWorkers"
 SHUTDOWN = "cannot be called, because Ray was shut down", "start Ray and new RayWorkers"
 
 
@@ -33,6 +34,20 @@ class Actor:
         self.dropped: deque[str] = deque()
         """The agents in the actor that are not used any more."""
         self.is_lost = False
+        self._stuck: Nested = None
+        """A call that made no progress for too long."""
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a call that made no progress for too long has still not ended."""
+        if self._stuck is not None and self.has_result(self._stuck):
+            self._stuck = None
+        return self._stuck is not None
+
+    def require_progress(self) -> None:
+        """Raise if a call that made no progress for too long has still not ended."""
+        if self.is_stuck:
+            raise ActorLostError.of(_name(None), self.name, *STUCK)
 
     def call(self, method: str, *args: Nested) -> Nested:
         """Call a method, and return a reference to its result."""
@@ -56,13 +71,20 @@ class Actor:
         self._require_ray(None)
         return bool(ray.wait([reference], timeout=0)[0])
 
-    def result(self, reference: Nested, worker: Id | None = None) -> Nested:
-        """Wait for the result of a call; raise an error of ours, whatever has happened."""
+    def result(self, reference: Nested, worker: Id | None = None, timeout: float | None = None) -> Nested:
+        """Wait for the result of a call; raise an error of ours, whatever has happened.
+
+        With a ``timeout``, raise if the actor does not answer, or makes no progress, for so many seconds.
+        """
         import ray  # noqa: PLC0415  # optional
 
         self._require_ray(worker)
         try:
+            if timeout is not None:
+                self._watch(reference, worker, timeout)
             return ray.get(reference)
+        except ActorLostError:
+            raise
         except ray.exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, SyftError):
@@ -73,6 +95,23 @@ class Actor:
             why, advice = _explain(error)
             self.is_lost = self.is_lost or (why, advice) in (NODE, MEMORY, DEATH)
             raise ActorLostError.of(_name(worker), self.name, why, advice) from None
+
+    def _watch(self, reference: Nested, worker: Id | None, timeout: float) -> None:
+        """Return when a call has ended; raise if the actor makes no progress meanwhile."""
+        import ray  # noqa: PLC0415  # optional
+
+        patience = timeout
+        while not ray.wait([reference], timeout=patience)[0]:
+            asked = self.call("count_idle_seconds")
+            has_answered = ray.wait([asked, reference], timeout=timeout)[0]
+            if reference in has_answered:
+                return
+            idle = ray.get(asked) if has_answered else timeout
+            if idle >= timeout:
+                self._stuck = reference
+                why = f"{'has made no progress' if has_answered else 'has not answered'} for {timeout:g} seconds"
+                raise ActorLostError.of(_name(worker), self.name, why, STUCK[1])
+            patience = timeout - idle
 
     def _require_ray(self, worker: Id | None) -> None:
         """Raise if Ray was shut down: it would start again by itself."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
+from time import monotonic
 from typing import Protocol
 
 from syft_core.exceptions import AuthenticationError, WorkerNotFoundError
@@ -23,7 +24,7 @@ from syft_core.serde import frames, from_frames
 from syft_core.serde.layout import Frame
 from syft_core.values import Nested
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.turns import FairLock
+from syft_core.workers.party.turns import FairLock, is_wanted
 from syft_core.workers.party.virtual import VirtualWorker
 
 MAX_THREADS = 1024
@@ -96,7 +97,8 @@ class Host:
         self._lock = FairLock()
         self._workers = {id: self._make_worker(id, setup) for id in ids}
         self._sessions: dict[bytes, _Session] = {}
-        self._threads = ThreadPoolExecutor(MAX_THREADS)
+        self._threads = ThreadPoolExecutor(MAX_THREADS, initializer=is_wanted.set, initargs=(self._note_progress,))
+        self._progressed = monotonic()
         self._agents: dict[str, Agent] = {}
         self._agent_lock = threading.Lock()
         self._requests: asyncio.Queue[tuple[int, Id, Id, Nested]] = asyncio.Queue()
@@ -117,6 +119,14 @@ class Host:
     async def ready(self) -> bool:
         """Return True: the host is made."""
         self._loop = asyncio.get_running_loop()
+        return True
+
+    async def count_idle_seconds(self) -> float:
+        """Return how long ago a call was begun, or went on: commands that take long do so after each turn."""
+        return monotonic() - self._progressed
+
+    def _note_progress(self) -> bool:
+        self._progressed = monotonic()
         return True
 
     # --- clients
@@ -161,6 +171,7 @@ class Host:
 
     async def _run(self, function: Callable[..., Nested], *args: Nested) -> Nested:
         """Run a function that may wait for other workers in a thread."""
+        self._note_progress()
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
     # --- other workers
@@ -200,12 +211,14 @@ class Host:
     # --- agents
 
     async def start_agent(self, key: bytes, token: str, name: str, packed: Nested, given: Nested) -> None:
-        """Make an agent of a client."""
-        peer = self._find_session(key).peer
+        """Make an agent of a client, in a thread: it may have to import much."""
+        self._agents[token] = await self._run(self._make_agent, self._find_session(key).peer, name, packed, given)
+
+    def _make_agent(self, peer: Peer, name: str, packed: Nested, given: Nested) -> Agent:
         client = BaseWorker(self._hook, peer.id, is_client_worker=True, auto_add=False)
         client.user = peer.user
-        make = self._backend.resolve(self._backend.agents[name])
-        self._agents[token] = make(AgentPlace(self._hook, client, self._workers), from_frames(unpack(packed)), given)
+        make: Callable[..., Agent] = self._backend.resolve(self._backend.agents[name])
+        return make(AgentPlace(self._hook, client, self._workers), from_frames(unpack(packed)), given)
 
     async def run_agent(self, token: str, packed: Nested, shared: Nested, dropped: Sequence[str]) -> Nested:
         """Let an agent do a task; one agent works at a time. Forget agents that are not used any more."""

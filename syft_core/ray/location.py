@@ -40,6 +40,8 @@ class RayLocation(FarWorker):
         self._sent = 0
         self._replies: deque[Nested] = deque()
         self._closed = False
+        self.timeout: float | None = None
+        """How many seconds an actor may take without progress; None means any number."""
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Call the actor."""
@@ -50,7 +52,7 @@ class RayLocation(FarWorker):
         """Return the result of the oldest call."""
         if not self._replies or not (wait or self.actor.has_result(self._replies[0])):
             return None
-        received = unpack(self.actor.result(self._replies[0], self.id))
+        received = unpack(self.actor.result(self._replies[0], self.id, self.timeout))
         self._replies.popleft()  # Not before: whoever waits again after an error gets it again.
         return received
 

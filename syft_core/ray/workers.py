@@ -209,17 +209,21 @@ class Agents:
 
         return ray.put(pack(frames(value)))
 
-    def run(self, actor: Actor, task: Nested, shared: Nested) -> Nested:
-        """Let the agent in an actor do a task, and return what it returns."""
+    def run(self, actor: Actor, task: Nested, shared: Nested, timeout: float | None = None) -> Nested:
+        """Let the agent in an actor do a task, and return what it returns.
+
+        With a ``timeout``, raise if the actor makes no progress for so many seconds.
+        """
+        actor.require_progress()
         with self._lock:
             if actor not in self._begun:
                 key = actor.admit(self._client.id, self._client.user)
                 packed = pack(frames(self._value))
                 self._begun[actor] = actor.call("start_agent", key, self._token, self._name, packed, self._given)
-        actor.result(self._begun[actor])
+        actor.result(self._begun[actor], timeout=None if timeout is None else max(timeout, START_SECONDS))
         dropped = [actor.dropped.popleft() for _ in range(len(actor.dropped))]
         call = actor.call("run_agent", self._token, pack(frames(task)), shared, dropped)
-        return from_frames(unpack(actor.result(call)))
+        return from_frames(unpack(actor.result(call, timeout=timeout)))
 
 
 def _drop(token: str, begun: dict[Actor, Nested]) -> None:

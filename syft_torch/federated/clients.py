@@ -137,6 +137,7 @@ class Client:
                 raise
         for dataset in self.datasets:
             dataset.find_again()
+        self.describe()  # It may have other samples than before.
         self.location.tell(make())
         return self._fetch(ids, reason, patience)
 

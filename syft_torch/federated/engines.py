@@ -16,10 +16,11 @@ from math import isfinite
 
 import torch
 
-from syft_core.exceptions import SyftError
+from syft_core.exceptions import GetNotPermittedError, SyftError
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.values import Nested, Tensor
+from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated import loops
 from syft_torch.federated.clients import Client, Job
 from syft_torch.federated.layout import Layout
@@ -64,8 +65,7 @@ class Acceptance:
             return "its update has another size than the model"
         if difference.layout is not torch.strided or difference.dtype != self.layout.dtype:
             return "its update has another dtype or layout than the model"
-        # The sum is a quick test: it is not finite if one value is not, and may overflow.
-        if not (bool(difference.sum().isfinite()) or bool(difference.isfinite().all())):
+        if not is_finite(difference):
             return "its update has values that are not finite"
         if not isfinite(update.loss):
             return "its loss is not finite"
@@ -82,8 +82,16 @@ class Acceptance:
         return explain(outcome)
 
 
+def is_finite(tensor: Tensor) -> bool:
+    """Return whether all values are finite."""
+    # The sum is a quick test: it is not finite if one value is not, and may overflow.
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
 def explain(error: Exception) -> str:
     """Return the text of an error: a worker sends only what the reader may know."""
+    if isinstance(error, GetNotPermittedError):
+        return f'{error}, or let the trainer ask for each result: `FederatedTrainer(..., reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
 
@@ -198,6 +206,7 @@ class StackedEngine(Engine):
     def _open(self, task: Task, stack: ExitStack) -> bool:
         try:
             stack.enter_context(task.client.open())
+            let_others_go_first()
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
             self._ready.append((task, error.with_traceback(None)))
             return False

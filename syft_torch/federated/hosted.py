@@ -19,6 +19,7 @@ from syft_core.ray.host import AgentPlace
 from syft_core.ray.location import RayLocation
 from syft_core.ray.workers import PER_ACTOR, Agents
 from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated.clients import Client, Job, PopulationClient, point_to
 from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task
 from syft_torch.federated.losses import ModelForms
@@ -43,9 +44,10 @@ class HostedEngine(Engine):
         stacks: bool,
         actors: Sequence[Actor],
         population: Population | None,
+        timeout: float | None,
     ) -> None:
         super().__init__(job, lr)
-        self._actors, self._population, self._sums = list(actors), population, sums
+        self._actors, self._population, self._sums, self._timeout = list(actors), population, sums, timeout
         settings = {"size": acceptance.size, "max_norm": acceptance.max_norm, "sums": sums, "stacks": stacks, "lr": lr}
         value = {"train": job.train, "fixed": job.fixed, "settings": job.settings, "parts": job.parts, **settings}
         self._agents = Agents(current_worker(), "federated training", value, population)
@@ -94,7 +96,7 @@ class HostedEngine(Engine):
                 if (actor := find_actor(task.client)) is not None:
                     parts.setdefault(actor, []).append(task)
             return list(parts.items())
-        actors = [actor for actor in self._actors if not actor.is_lost] or self._actors[:1]
+        actors = [actor for actor in self._actors if not (actor.is_lost or actor.is_stuck)] or self._actors[:1]
         count = max(min(len(actors), len(tasks) // PER_ACTOR), 1)
         return [(actor, tasks[number::count]) for number, actor in enumerate(actors[:count])]
 
@@ -103,7 +105,7 @@ class HostedEngine(Engine):
         try:
             ready = [task for task in tasks if self._settle(task, outcomes)]
             if ready:
-                found = self._agents.run(actor, [self._describe(task) for task in ready], shared)
+                found = self._agents.run(actor, [self._describe(task) for task in ready], shared, self._timeout)
                 outcomes.update(self._read(ready, found))
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
             for task in tasks:
@@ -170,6 +172,7 @@ class TrainingAgent:
                 rows[place] = self._acceptance.explain(error), 0, 0.0, 0
         while len(self._engine):
             done, outcome = self._engine.take()
+            let_others_go_first()  # A sign of life: the training itself may have been too short for one.
             why = self._acceptance.explain(outcome)
             if isinstance(outcome, Update) and why is None:
                 collected.add(done.version, outcome)

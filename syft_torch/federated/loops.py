@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from functools import cache
 
 import torch
 from torch.func import vmap
 
 from syft_core.peer import Id
 from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated import optimizers
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.losses import Loss, ModelForms
 
 MAX_BLOCK = 1 << 24
 """About how many bytes of samples are shuffled at once."""
+MAX_STACKED = 1 << 20
+"""About how many bytes of the samples of stacked clients are copied at once: they fit a processor's cache."""
 MAX_EPOCHS = 1 << 20
 OPTIMIZER_STATES = 3
 """How many tensors an optimizer keeps for each parameter at most."""
@@ -240,14 +245,21 @@ def iter_batches(
 
 @contextlib.contextmanager
 def seeded(state: list[Tensor]) -> Iterator[None]:
-    """Return a context with a state of torch's generator, which the list keeps until the next time."""
-    before = torch.default_generator.get_state()
-    torch.default_generator.set_state(state[0])
-    try:
-        yield
-    finally:
-        state[0] = torch.default_generator.get_state()
-        torch.default_generator.set_state(before)
+    """Return a context with a state of torch's generator, which the list keeps until the next time.
+
+    The process has one generator, so trainings on other workers of this process wait meanwhile.
+    """
+    with _generator:
+        before = torch.default_generator.get_state()
+        torch.default_generator.set_state(state[0])
+        try:
+            yield
+        finally:
+            state[0] = torch.default_generator.get_state()
+            torch.default_generator.set_state(before)
+
+
+_generator = threading.Lock()
 
 
 # --- several models at once
@@ -282,6 +294,7 @@ def train_stacked(
     corrections: Sequence[Tensor | None],
 ) -> tuple[Tensor, Tensor]:
     """Train the models of clients with data of the same form in one loop; return differences and mean losses."""
+    _keep_freed_memory()
     settings, shape, count = task.settings, task.shape, len(clients)
     flat = weights.detach().expand(count, -1).clone()
     tensors = [tensor.detach() for tensor in shape.layout.split(flat)]
@@ -307,9 +320,20 @@ def train_stacked(
             _clip_grads(trained, settings.clip_grad)
         optimizer.step()
         total, seen = total + losses.detach() * length, seen + length
+        let_others_go_first()
     if not shape.layout.is_uniform:
         flat = shape.layout.join(tensors, (count,))
     return clip(flat.sub_(weights), settings.clip), total / seen
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Let the allocator keep the gradients that a step frees for the next step.
+
+    glibc returns blocks of some megabytes to the system, which costs up to a third of a round, until the program has
+    freed a larger one: its thresholds grow with the largest block, up to 32 MB. Other allocators do not need this.
+    """
+    torch.empty(31 << 20, dtype=torch.uint8)
 
 
 def _stack(loss: Loss, dims: tuple[list[int], list[int | None], list[int]]) -> Callable[..., Tensor]:
@@ -322,21 +346,29 @@ def _stack(loss: Loss, dims: tuple[list[int], list[int | None], list[int]]) -> C
 def _iter_stacked(
     clients: Sequence[Sequence[Tensor]], settings: Settings, seeds: Sequence[int | None]
 ) -> Iterator[list[Tensor]]:
-    """Yield batches of all clients, stacked, each in its own order: that of ``iter_batches``."""
+    """Yield batches of all clients, stacked, each in its own order: that of ``iter_batches``.
+
+    A batch is overwritten by those after it.
+    """
     samples = len(clients[0][0])
     size = min(settings.batch_size or samples, samples)
+    row = len(clients) * sum(part[:1].nbytes for part in clients[0])
+    block = min(max(MAX_STACKED // max(row, 1) // size, 1) * size, samples)
     generators = [None if seed is None else torch.Generator().manual_seed(seed & MASK) for seed in seeds]
-    stacked = [part.new_empty((len(clients), *part.shape)) for part in clients[0]]
+    stacked = [part.new_empty((len(clients), block, *part.shape[1:])) for part in clients[0]]
     for _ in range(settings.epochs):
-        for place, (parts, generator) in enumerate(zip(clients, generators, strict=True)):
-            order = None if generator is None else torch.randperm(samples, generator=generator)
-            for target, part in zip(stacked, parts, strict=True):
-                if order is None:
-                    target[place].copy_(part)
-                else:
-                    torch.index_select(part, 0, order, out=target[place])
-        for start in range(0, samples, size):
-            yield [part[:, start : start + size] for part in stacked]
+        orders = [None if each is None else torch.randperm(samples, generator=each) for each in generators]
+        for start in range(0, samples, block):
+            rows = slice(start, min(start + block, samples))
+            length = rows.stop - rows.start
+            for place, (parts, order) in enumerate(zip(clients, orders, strict=True)):
+                for target, part in zip(stacked, parts, strict=True):
+                    if order is None:
+                        target[place, :length].copy_(part[rows])
+                    else:
+                        torch.index_select(part, 0, order[rows], out=target[place, :length])
+            for first in range(0, length, size):
+                yield [part[:, first : min(first + size, length)] for part in stacked]
 
 
 def _clip_grads(trained: Sequence[Tensor], largest: float) -> None:

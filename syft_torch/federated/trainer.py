@@ -6,6 +6,7 @@ import copy
 import hashlib
 import itertools
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ from syft_torch.federated.engines import (
     Task,
     can_stack,
     explain,
+    is_finite,
     run_on_each,
 )
 from syft_torch.federated.errors import FederatedError
@@ -72,8 +74,8 @@ class FederatedTrainer:
         clip: the largest norm of an update; workers scale larger ones down.
         clip_grad: the largest norm of a gradient.
         max_norm: the norm above which an update is rejected.
-        timeout: seconds without a sign of life after which a worker on a network counts as lost; None means those with
-            which it was connected.
+        timeout: seconds without a sign of life after which a worker on a network, or an actor of Ray, counts as lost;
+            None means those with which it was connected, and any number on Ray.
         buffer: how many updates make a round, if rounds are asynchronous; None means that they are not. Workers then
             train all the time, and get the newest weights.
         staleness: a function of the number of rounds since an update began that returns its weight; by default
@@ -110,6 +112,8 @@ class FederatedTrainer:
         self.model, self.loss, self.data = model, loss, data
         self.strategy = FedAvg() if strategy is None else strategy
         self.history = History()
+        self._is_free = threading.Lock()
+        """Held while the trainer trains."""
         self._starts = 0
         """How many trainings of asynchronous rounds have been started."""
         self._order: tuple[int, list[int]] = -1, []
@@ -153,7 +157,7 @@ class FederatedTrainer:
             actors = engine.actors
         if actors:
             sums = self._buffer is None and uses_mean(self.strategy)
-            return HostedEngine(self._job, self._lr, self._acceptance, sums, stacks, actors, population)
+            return HostedEngine(self._job, self._lr, self._acceptance, sums, stacks, actors, population, self._timeout)
         if engine is None:
             stacks = stacks and len(self.clients) > 1 and self.clients.are_local
         return (StackedEngine if stacks else Engine)(self._job, self._lr)
@@ -240,6 +244,15 @@ class FederatedTrainer:
         """
         if type(rounds) is not int or rounds < 0:
             raise FederatedError.trainer(f"rounds is {rounds!r}", "pass an integer that is not negative")
+        if not self._is_free.acquire(blocking=False):
+            raise FederatedError.trainer("this trainer trains in another thread", "wait for it, or make another one")
+        try:
+            self._fit(rounds, checkpoint, progress)
+        finally:
+            self._is_free.release()
+        return self.history
+
+    def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None) -> None:
         last = len(self.history) + rounds
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None:
@@ -254,7 +267,6 @@ class FederatedTrainer:
                     self._save(path)
                 show.update(row)
         show.end()
-        return self.history
 
     def _run_rounds(self, last: int) -> Iterator[Row]:
         """Yield a row for each round; the model has its weights by then."""
@@ -375,6 +387,8 @@ class FederatedTrainer:
         new = self.strategy.aggregate(weights[: self._size], updates)
         if not isinstance(new, torch.Tensor) or tuple(new.shape) != (self._size,):
             raise FederatedError.strategy(repr(self.strategy), "`aggregate` must return weights of the same size")
+        if not is_finite(new):
+            raise FederatedError.strategy(repr(self.strategy), "`aggregate` returned values that are not finite")
         self._set_weights(torch.cat([new.to(self._layout.dtype), buffers]) if len(buffers) else new)
 
     def train_apart(self) -> dict[Id, nn.Module]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -274,3 +276,68 @@ def test_an_actor_that_ends_in_mid_round_is_named_and_others_take_its_clients(mo
     assert all("has ended" in why for why in history[0].left_out.values())
     assert "client-7" in history[0].left_out
     assert len(history[1].workers) == 20
+
+
+# --- actors that hang
+
+
+def test_the_clients_of_an_actor_that_hangs_are_left_out_until_it_goes_on(module_hook: Any, tmp_path: Path) -> None:
+    once, wakes = tmp_path / "once", tmp_path / "wakes"
+
+    def load_or_sleep(number: int) -> Any:
+        if number == 7 and not once.exists() and os.getpid() != driver:
+            once.touch()
+            while not wakes.exists():
+                time.sleep(0.05)
+        return load(number)
+
+    driver = os.getpid()
+    with sy.RayWorkers(module_hook, 0, actors=2) as workers:
+        trainer = make_trainer(fl.Population(20, load_or_sleep), engine=workers, timeout=5.0)
+        history = trainer.fit(2)
+        wakes.touch()
+        while any(actor.is_stuck for actor in workers.actors):
+            time.sleep(0.05)
+        history = trainer.fit(1)
+
+    assert [len(row.workers) for row in history] == [10, 20, 20]
+    assert "client-7" in history[0].left_out
+    assert "has made no progress for 5 seconds" in history[0].left_out["client-7"]
+
+
+def test_a_round_goes_on_without_an_actor_whose_process_is_stopped(module_hook: Any) -> None:
+    ids = [f"frozen-{number}" for number in range(4)]
+    with sy.RayWorkers(module_hook, ids=ids, actors=2, setup=load_with_process) as workers:
+        process = int(fl.find("#process", "#process", workers=workers[:1]).datasets[ids[0]][0].targets.get())
+        trainer = make_trainer(fl.find("#x", "#y", workers=workers), timeout=5.0)
+        trainer.fit(1)
+        os.kill(process, signal.SIGSTOP)
+        try:
+            history = trainer.fit(2)
+            found = trainer.evaluate()
+        finally:
+            os.kill(process, signal.SIGCONT)
+
+    assert history[0].workers == ids
+    assert [row.workers for row in history[1:]] == [["frozen-1", "frozen-3"]] * 2
+    assert "actor 1 of 2 has not answered for 5 seconds" in history[1].left_out["frozen-0"]
+    assert "has not finished what it began before" in history[2].left_out["frozen-0"]
+    assert list(found.workers) == ["frozen-1", "frozen-3"]
+
+
+def load_with_process(worker: Any) -> None:
+    x, y = load(0)
+    worker.load_data([x.tag("#x"), y.tag("#y"), torch.tensor([os.getpid()]).tag("#process")])
+
+
+def test_an_actor_that_takes_longer_than_the_timeout_and_makes_progress_is_not_left_out(module_hook: Any) -> None:
+    def load_slowly(number: int) -> Any:
+        time.sleep(1.0 if os.getpid() != driver else 0.0)
+        return load(number)
+
+    driver = os.getpid()
+    with sy.RayWorkers(module_hook, 0, actors=1) as workers:
+        history = make_trainer(fl.Population(10, load_slowly), engine=workers, timeout=5.0).fit(1)
+
+    assert len(history[0].workers) == 10
+    assert history[0].seconds > 10

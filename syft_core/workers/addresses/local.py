@@ -44,8 +44,13 @@ class LocalLocation(Location):
         if message.facts.gives or message.facts.returns_objects:
             return self._execute(message)
         worker, peer = self.worker, self._peer() if behalf.get() else self.client.peer
-        with worker.lock:
+        lock = worker.lock
+        if lock.queue or not lock.acquire(False):  # `with lock` in line: every operation comes here.
+            lock.wait()
+        try:
             reply = worker.handle(message, peer)
+        finally:
+            lock.release()
         return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
 
     tell = ask

@@ -1,18 +1,21 @@
-"""Turns: threads that serve clients take turns with a worker, however many commands each of them has."""
+"""Turns: threads take turns with a worker, however many commands each of them has."""
 
 from __future__ import annotations
 
-import threading
+from _thread import RLock
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
+from threading import Event
 
 from syft_core.exceptions import ConnectionLostError
 
 TURN_SECONDS = 0.05
 """After how many seconds a command that consists of many steps lets others go first."""
 is_wanted: ContextVar[Callable[[], bool]] = ContextVar("is_wanted", default=lambda: True)
-"""Returns whether anybody waits for the result of the command that this thread executes; set by a server."""
+"""Returns whether anybody waits for the result of the command that this thread executes; set by a server.
+
+That it is called is a sign of life."""
 
 
 def let_others_go_first() -> None:
@@ -21,42 +24,35 @@ def let_others_go_first() -> None:
         raise ConnectionLostError.closed()
 
 
-class FairLock:
-    """A reentrant lock: a thread that releases it does not get it again before one that waits for it."""
+class FairLock(RLock):  # type: ignore[misc]  # not final when it runs
+    """A reentrant lock: threads that wait for it with ``with`` get it in the order in which they came.
+
+    A plain ``RLock`` wakes a thread that waits, but the one that released the lock can take it again first: on a busy
+    machine it does so every time, and the other waits for as long as there are commands.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._next = threading.Lock(), threading.Lock()
-        """``_next`` is held by the thread that is the next to get ``_lock``."""
-        self._owner, self._depth = 0, 0
+        self.queue: deque[Event] = deque()
+        """The threads that wait; the event of the first one is set."""
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; return whether it was free in time."""
-        thread = threading.get_ident()
-        if self._owner == thread:
-            self._depth += 1
-            return True
-        if not self._next.acquire(blocking, timeout):
-            return False
-        try:
-            if not self._lock.acquire(blocking, timeout):
-                return False
-        finally:
-            self._next.release()
-        self._owner = thread
+    def __enter__(self) -> bool:  # type: ignore[override]  # `with` passes no arguments
+        if self.queue or not self.acquire(False):
+            self.wait()
         return True
 
-    def release(self) -> None:
-        """Give the lock back, unless this thread has taken it several times."""
-        if self._depth:
-            self._depth -= 1
-        else:
-            self._owner = 0
-            self._lock.release()
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self.release()
+    def wait(self) -> None:
+        """Take the lock after the threads that wait already."""
+        if self._is_owned():  # type: ignore[attr-defined]  # used by `threading.Condition`, too
+            self.acquire()
+            return
+        turn = Event()
+        self.queue.append(turn)
+        try:
+            if self.queue[0] is not turn:
+                turn.wait()
+            self.acquire()
+        finally:
+            is_first = self.queue[0] is turn
+            self.queue.remove(turn)
+            if is_first and self.queue:
+                self.queue[0].set()

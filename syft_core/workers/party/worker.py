@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import threading
 from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -168,7 +167,7 @@ class Worker:
         self.is_client_worker = is_client_worker
         self.policy = policy
         self.peer = Peer(id)
-        self.lock: threading.RLock | FairLock = threading.RLock()
+        self.lock = FairLock()
         self.object_store = ObjectStore(id)
         self.ledger = Ledger(str(id)) if ledger is None else ledger
         self.covered: set[int] = set()

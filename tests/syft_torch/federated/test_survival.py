@@ -52,9 +52,9 @@ class Network:
         self.locations: dict[str, Any] = {}
         self.servers: dict[str, Server] = {}
 
-    def add(self, name: str, seed: int, port: int = 0, heartbeat: float = 0.2) -> None:
+    def add(self, name: str, seed: int, port: int = 0, heartbeat: float = 0.2, samples: int = 40) -> None:
         worker = VirtualWorker(self.hook, id=name, auto_add=False, serialize=False)
-        worker.load_data([part.tag(tag) for part, tag in zip(make_samples(40, seed), ("#x", "#y"), strict=True)])
+        worker.load_data([part.tag(tag) for part, tag in zip(make_samples(samples, seed), ("#x", "#y"), strict=True)])
         server = Server(worker, "127.0.0.1", port, authenticate, heartbeat=heartbeat)
         server.start()
         self._stack.callback(server.stop, 1)
@@ -200,6 +200,49 @@ def test_a_worker_that_trains_longer_than_the_timeout_is_not_lost(hook: Any, net
     assert history[0].workers == ["north", "south", "east", "west"]
 
 
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_a_client_that_connects_again_during_a_training_longer_than_the_timeout_gets_its_result(
+    network: Network, cuts: int
+) -> None:
+    network.add("west", 3)
+    network.connect("west", Proxy, timeout=0.7)
+    trainer, west = network.make_trainer(timeout=0.7), network.proxies["west"]
+    guard = network.workers["west"].guard = Waiting(network.workers["west"], {})
+
+    def cut() -> None:
+        guard.begins.wait(60)
+        for _ in range(cuts):
+            before = west.connections
+            west.cut()
+            while west.connections == before:
+                time.sleep(0.01)
+        time.sleep(1.5)  # longer than the timeout, and than two heartbeats
+        guard.ends.set()
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    history = trainer.fit(2)
+    thread.join(60)
+
+    assert [row.workers for row in history] == [["north", "south", "east", "west"]] * 2
+    assert guard.trainings == 2
+
+
+class Waiting(QuotaGuard):
+    """A guard of a worker whose first training waits for a test."""
+
+    def __init__(self, worker: Any, allowances: Any) -> None:
+        super().__init__(worker, allowances)
+        self.begins, self.ends, self.trainings = threading.Event(), threading.Event(), 0
+
+    def handle(self, handler: Any, worker: Any, message: Any, sender: Any) -> Any:
+        if isinstance(message, Train):
+            self.trainings += 1
+            self.begins.set()
+            self.ends.wait(60)
+        return super().handle(handler, worker, message, sender)
+
+
 class Slow(QuotaGuard):
     """A guard of a worker that lets each training begin after a while."""
 
@@ -250,6 +293,19 @@ def test_a_worker_that_was_started_again_takes_part_again(network: Network) -> N
     assert "south" in without.left_out
     assert history[2].workers == ["north", "south", "east"]
     assert not history[2].left_out
+
+
+def test_a_worker_that_comes_back_with_other_data_counts_with_its_new_samples(network: Network) -> None:
+    network.connect("south", proxy=None)
+    trainer = network.make_trainer(min_results=2)
+    trainer.fit(1)
+    network.servers["south"].stop(1)
+    trainer.fit(1)
+    network.add("south", 1, network.servers["south"].port, samples=24)
+
+    history = trainer.fit(1)
+
+    assert [row.samples for row in history] == [120, 80, 104]
 
 
 def test_a_worker_that_reports_nothing_for_too_long_is_left_out(hook: Any, network: Network) -> None:

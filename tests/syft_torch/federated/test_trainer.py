@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_core.plans.errors import PlanError  # noqa: E402
+from syft_core.workers.party.turns import is_wanted  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
 
 cross_entropy = nn.functional.cross_entropy
@@ -266,6 +268,21 @@ def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None
     )
 
 
+@pytest.mark.parametrize("engine", ["workers", "stacked"])
+def test_long_trainings_give_signs_of_life(hook: Any, monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
+    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", 0)
+    trainer, signs = make_trainer(hook, engine=engine, epochs=3), []
+    token = is_wanted.set(lambda: signs.append(1) or True)
+    try:
+        trainer.fit(1)
+    finally:
+        is_wanted.reset(token)
+
+    steps = max(client.count_steps(trainer._job.settings) for client in trainer.clients.values())
+    assert trainer._engine.name == engine
+    assert len(signs) >= steps - 1
+
+
 def test_workers_record_what_leaves_when_they_are_stacked(hook: Any) -> None:
     data = make_data(hook)
     make_trainer(hook, data, engine="stacked").fit(1)
@@ -408,8 +425,68 @@ def test_too_few_updates_end_the_run_with_the_reasons_and_lose_nothing(hook: Any
 def test_private_updates_are_refused_and_the_reason_is_told(hook: Any) -> None:
     trainer = make_trainer(hook, make_data(hook, private=True))
 
-    with pytest.raises(fl.FederatedError, match="0 of 3 needed workers.*w0: .*it is private"):
+    with pytest.raises(
+        fl.FederatedError, match="0 of 3 needed workers.*w0: .*it is private.*, or let the trainer ask.*reason="
+    ):
         trainer.fit(1)
+
+
+def test_a_batch_that_the_model_cannot_take_leaves_its_worker_out(hook: Any) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+    history = make_trainer(hook, make_data(hook, [40, 33]), model=model).fit(1)
+
+    assert history[0].workers == ["w0"]
+    assert "Expected more than 1 value per channel" in history[0].left_out["w1"]
+
+
+def test_a_strategy_that_returns_no_numbers_does_not_spoil_the_model(hook: Any, tmp_path: Path) -> None:
+    class Broken(fl.Strategy):
+        def aggregate(self, weights: Any, _updates: Any) -> Any:
+            return weights * float("nan")
+
+    trainer = make_trainer(hook, strategy=Broken())
+
+    with pytest.raises(fl.FederatedError, match="returned values that are not finite"):
+        trainer.fit(1, checkpoint=tmp_path / "run")
+
+    assert trainer.weights.isfinite().all()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_trainer_trains_in_one_thread_at_a_time(hook: Any) -> None:
+    trainer, seen = make_trainer(hook), []
+
+    class Inner(fl.FedAvg):
+        def aggregate(self, weights: Any, updates: Any) -> Any:
+            with pytest.raises(fl.FederatedError, match="this trainer trains in another thread; wait for it"):
+                trainer.fit(1)
+            seen.append(len(updates))
+            return super().aggregate(weights, updates)
+
+    trainer.strategy = Inner()
+    trainer.fit(1)
+
+    assert seen == [5]
+    assert len(trainer.fit(1)) == 2
+
+
+def test_trainings_with_random_numbers_do_not_disturb_each_other(hook: Any) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+    data = [make_data(hook), fl.FederatedDataset(list(make_data(hook)))]
+    alone = make_trainer(hook, data[0], model=copy.deepcopy(model), epochs=10)
+    alone.fit(2)
+    trainers = [make_trainer(hook, each, model=copy.deepcopy(model), epochs=10) for each in data * 2]
+    state = torch.get_rng_state()
+
+    threads = [threading.Thread(target=trainer.fit, args=(2,)) for trainer in trainers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert all(torch.equal(trainer.weights, alone.weights) for trainer in trainers)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_allowed_users_train_on_private_data(hook: Any) -> None:

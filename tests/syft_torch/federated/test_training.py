@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import syft_core as sy
 from syft_core.desk.messages import AskRelease
 from syft_core.exceptions import (
+    ConnectionLostError,
     GetNotPermittedError,
     ObjectNotFoundError,
     OperationFailedError,
@@ -19,14 +21,13 @@ from syft_core.exceptions import (
     SyftError,
 )
 from syft_core.hook.forms import form
-from syft_core.messages import HANDLERS, FetchAll, Store
+from syft_core.messages import FetchAll, Store
 from syft_core.operating.errors import QuotaExceededError
 from syft_core.operating.quotas import Allowance, QuotaGuard
-from syft_core.peer import Peer
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.addresses.requests import Elsewhere
+from syft_core.workers.party.turns import is_wanted
 
 torch = pytest.importorskip("torch")
 
@@ -392,19 +393,71 @@ def test_the_forms_of_private_training_are_inferred_once(private: Setting, monke
 # --- others
 
 
-def test_others_get_turns_while_a_worker_trains(hook: Any, setting: Setting) -> None:
-    message = setting.message(settings={**setting.settings, "epochs": 500})
-    process: Any = HANDLERS[Train](setting.worker, message, Peer("me"))
-    values, turns = [], 0
+def test_others_get_turns_while_a_worker_trains(setting: Setting) -> None:
+    turns, began, ends = [], threading.Event(), Countdown(10_000)
 
-    with contextlib.suppress(StopIteration):
-        while True:
-            request = next(process)
-            turns += isinstance(request, Elsewhere)
-            values.append(torch.ones(1).send(setting.worker).get())  # The worker executes other commands meanwhile.
+    def use() -> None:
+        began.wait(60)
+        while len(turns) < 5:
+            turns.append(torch.ones(1).send(setting.worker).get().item())
 
-    assert turns == len(values) > 1
-    assert setting.worker.object_store.entry(message.result).value.shape == setting.weights.shape
+    def goes_on() -> bool:
+        began.set()
+        return other.is_alive() and ends.goes_on()
+
+    other = threading.Thread(target=use)
+    other.start()
+    with wanted_while(goes_on), pytest.raises(ConnectionLostError):
+        setting.train(settings={**setting.settings, "epochs": 1 << 20})
+
+    assert turns == [1.0] * 5
+
+
+def test_a_thread_that_waits_goes_first_when_the_turn_of_a_training_ends(setting: Setting) -> None:
+    worker, order, ends = setting.worker, [], Countdown(10)
+
+    def take_turns() -> None:
+        while ends.left:
+            with worker.lock:
+                order.append("other")
+
+    other = threading.Thread(target=take_turns)
+
+    def end_turn() -> None:
+        order.append("training")
+        while other.is_alive() and not worker.lock.queue:
+            pass
+
+    other.start()
+    worker.save = end_turn  # The worker calls it under its lock, after each turn.
+    with wanted_while(ends.goes_on), pytest.raises(ConnectionLostError):
+        setting.location.tell(setting.message(settings={**setting.settings, "epochs": 1 << 20}))
+    other.join(60)
+
+    turns = "".join([name[0] for name in order]).strip("o")
+    assert turns.count("t") >= 10
+    assert "tt" not in turns
+
+
+class Countdown:
+    """Ends a training after a number of turns."""
+
+    def __init__(self, turns: int) -> None:
+        self.left = turns
+
+    def goes_on(self) -> bool:
+        self.left -= 1
+        return self.left > 0
+
+
+@contextlib.contextmanager
+def wanted_while(condition: Any) -> Any:
+    """Let trainings of this thread go on as long as a condition holds, as a server does while a client waits."""
+    token = is_wanted.set(condition)
+    try:
+        yield
+    finally:
+        is_wanted.reset(token)
 
 
 def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None:
