@@ -65,7 +65,7 @@ def _is_count(value: object, most: int) -> bool:
 
 def is_size(value: object) -> bool:
     """Return whether a value is a positive number, or None."""
-    return value is None or (type(value) in (int, float) and 0 < value < float("inf"))  # type: ignore[operator]
+    return value is None or (optimizers.is_finite(value) and value > 0)  # type: ignore[operator]
 
 
 def _are_groups(groups: object) -> bool:
@@ -88,7 +88,7 @@ _VALID: dict[str, Callable[[Nested], bool]] = {
     "groups": _are_groups,
     "clip": is_size,
     "clip_grad": is_size,
-    "proximal": lambda value: type(value) in (int, float) and 0 <= value < float("inf"),
+    "proximal": lambda value: optimizers.is_finite(value) and value >= 0,
 }
 
 

@@ -65,12 +65,13 @@ def _to_number(name: str, value: Nested) -> Nested:
 def is_number(value: object) -> bool:
     """Return whether an option of an optimizer is a finite number, a flag, None, or a pair of numbers."""
     if isinstance(value, tuple | list):
-        return len(value) == 2 and all(map(_is_finite, value))
-    return value is None or type(value) is bool or _is_finite(value)
+        return len(value) == 2 and all(map(is_finite, value))
+    return value is None or type(value) is bool or is_finite(value)
 
 
-def _is_finite(value: object) -> bool:
-    return type(value) is int or (type(value) is float and isfinite(value))
+def is_finite(value: object) -> bool:
+    """Return whether a value is a number with which torch computes: a finite one, and an integer of 64 bits."""
+    return (type(value) is int and -(1 << 63) <= value < 1 << 63) or (type(value) is float and isfinite(value))
 
 
 def require_valid(name: str, groups: Groups) -> None:

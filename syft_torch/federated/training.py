@@ -208,7 +208,8 @@ class LoopOp:
         worker = str(execution.worker.id)
         layout = self.shape.layout
         for flat in (weights, *(() if correction is None else (correction,))):
-            if type(flat) is not torch.Tensor or tuple(flat.shape) != (layout.total,) or flat.dtype != layout.dtype:
+            is_flat = type(flat) is torch.Tensor and _is_dense(flat) and not flat.is_meta
+            if not is_flat or tuple(flat.shape) != (layout.total,) or flat.dtype != layout.dtype:
                 why = f"the weights do not have the form {layout.dtype}[{layout.total}] of the recorded loss"
                 raise FederatedError.operands(worker, why, "send the weights of the recorded model")
         forms = [*self.shape.fixed, *self.shape.parts * ((len(tensors) - self.fixed) // self.parts)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -254,6 +255,7 @@ class LongTraining:
 
     def lose(self) -> None:
         """Accept no more connections, and cut those that exist."""
+        self.server._listener.shutdown(socket.SHUT_RDWR)  # A thread that accepts would accept one more.
         self.server._listener.close()
         for session in self.server.sessions:
             if session.connection is not None:

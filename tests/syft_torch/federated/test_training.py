@@ -519,6 +519,8 @@ def wrong_messages(setting: Setting) -> list[tuple[dict[str, Any], str]]:
         ({"weights": setting.weights[:-1]}, "the weights do not have the form"),
         ({"weights": setting.weights.double()}, "the weights do not have the form"),
         ({"weights": 3}, "the weights do not have the form"),
+        ({"weights": setting.weights.to_sparse()}, "the weights do not have the form"),
+        ({"weights": setting.weights.to("meta")}, "the weights do not have the form"),
         ({"correction": setting.weights[:3]}, "the weights do not have the form"),
         ({"data": (x,)}, "a part of the data is missing"),
         ({"data": ()}, "a part of the data is missing"),
@@ -533,6 +535,9 @@ def wrong_messages(setting: Setting) -> list[tuple[dict[str, Any], str]]:
         ({"settings": {**good, "epochs": 10**9}}, "'epochs' has a wrong type"),
         ({"settings": {**good, "batch_size": -1}}, "'batch_size' has a wrong type"),
         ({"settings": {**good, "clip": float("nan")}}, "'clip' has a wrong type"),
+        ({"settings": {**good, "clip": 10**400}}, "'clip' has a wrong type"),
+        ({"settings": {**good, "proximal": 1 << 63}}, "'proximal' has a wrong type"),
+        ({"settings": {**good, "groups": (({"lr": 10**400}, (0,)),)}}, "'groups' has a wrong type"),
         ({"settings": {**good, "noise": 1.0}}, "'noise' is unknown here"),
         ({"settings": {**good, "optimizer": "LBFGS"}}, "not in the table of optimizers"),
         ({"settings": {**good, "optimizer": "__init__"}}, "not in the table of optimizers"),
@@ -545,7 +550,7 @@ def wrong_messages(setting: Setting) -> list[tuple[dict[str, Any], str]]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(26))
+@pytest.mark.parametrize("number", range(31))
 def test_a_malformed_message_gets_a_clear_error(setting: Setting, number: int) -> None:
     changes, text = wrong_messages(setting)[number]
 
@@ -555,7 +560,7 @@ def test_a_malformed_message_gets_a_clear_error(setting: Setting, number: int) -
 
 
 def test_all_malformed_messages_are_tried(setting: Setting) -> None:
-    assert len(wrong_messages(setting)) == 26
+    assert len(wrong_messages(setting)) == 31
 
 
 def attack(setting: Setting, *steps: Any, answer: Any = None) -> Any:
