@@ -21,7 +21,7 @@ from syft_core.serde import Limits  # noqa: E402
 from syft_core.workers.addresses.wire import WINDOW, WireLocation  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
-from ..syft_torch.remote.architectures import ARCHITECTURES, Architecture, differences, twins  # noqa: E402
+from ...syft_torch.remote.architectures import ARCHITECTURES, Architecture, differences, twins  # noqa: E402
 
 
 class CountingLocation(WireLocation):

@@ -15,7 +15,7 @@ from syft_core.hook import forms  # noqa: E402
 
 from ..surface.checks import tensors  # noqa: E402
 from ..surface.torch_surface import TorchSurface  # noqa: E402
-from .remote_surface import RemoteSurface, is_remote  # noqa: E402
+from ..workers.remote_surface import RemoteSurface, is_remote  # noqa: E402
 
 F = torch.nn.functional
 FIELDS = ("shape", "dtype", "device", "requires_grad", "is_leaf")

@@ -10,14 +10,21 @@ import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from syft_toy.wrapper import Wrapper
-from toy_layers import Negating, Scaled, Watcher
+from toy_layers import Negating, Pointer, Scaled, Watcher, under
 
+from syft_core.exceptions import (
+    NotRegisteredError,
+    PlanMismatchError,
+    PureFrameworkTensorFoundError,
+    RemoteObjectFoundError,
+)
 from syft_core.hook import hook_args
 from syft_core.hook.hook_args import get_plan
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.party.base import BaseWorker
 
 exhaustive = settings(deadline=None, max_examples=80)
+
 
 RANKS = {Wrapper: 2, Watcher: 1, Negating: 0}
 
@@ -40,9 +47,9 @@ class Lifting(Negating):
 
 
 hook_args.default_register_tensor(Lifting)
-RANKS[Lifting] = 0
 
-# --- arguments
+
+RANKS[Lifting] = 0
 
 
 def vectors() -> st.SearchStrategy[toy.Vector]:
@@ -65,7 +72,11 @@ layers = st.one_of(
     vectors().map(put_on(Watcher)).map(Wrapper),
     vectors().map(put_on(Lifting)).map(Wrapper),
 )
+
+
 simple = st.one_of(st.integers(-2, 2), st.text("ab", max_size=2), st.none(), st.just(...), st.booleans(), st.floats())
+
+
 tensors = st.one_of(layers, vectors())
 
 
@@ -86,11 +97,15 @@ def nest(leaf: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 arguments = st.lists(nest(st.one_of(tensors, simple)), max_size=10).map(tuple)
-keywords = st.dictionaries(st.sampled_from(["out", "dim", "other"]), nest(st.one_of(tensors, simple)), max_size=2)
-names = st.sampled_from(["toy.f", "toy.cat", "toy.Vector.__getitem__", "toy.Vector.sum"])
-calls = st.tuples(names, arguments, keywords)
 
-# --- the plain recursive map
+
+keywords = st.dictionaries(st.sampled_from(["out", "dim", "other"]), nest(st.one_of(tensors, simple)), max_size=2)
+
+
+names = st.sampled_from(["toy.f", "toy.cat", "toy.Vector.__getitem__", "toy.Vector.sum"])
+
+
+calls = st.tuples(names, arguments, keywords)
 
 
 def recursively(f: Any, obj: Any) -> Any:
@@ -176,9 +191,6 @@ def check_unwrap(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
 def empty_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook_args, "hook_method_args_functions", {})
     monkeypatch.setattr(hook_args, "hook_method_response_functions", {})
-
-
-# --- the properties
 
 
 def test_the_recursive_map_of_this_file_is_right() -> None:
@@ -301,3 +313,126 @@ def first_tensor_slot(new: Any, old: Any) -> Any:
         elif skeleton(before):
             return after
     return None
+
+
+@pytest.fixture
+def vector() -> toy.Vector:
+    return toy.Vector([1.0, 2.0])
+
+
+@pytest.fixture
+def layer(vector: toy.Vector) -> Watcher:
+    return Watcher().on(vector, wrap=False)
+
+
+def test_a_plan_and_its_type_getter_are_built_together(layer: Watcher, vector: toy.Vector) -> None:
+    unwrap, type_of = hook_args.build_unwrap_args_from_function((1, [layer]))
+
+    assert unwrap((1, [layer])) == (1, [vector])
+    assert type_of((1, [vector])) is toy.Vector
+
+
+def test_a_single_argument_is_returned_by_itself_unless_return_tuple_is_set(layer: Watcher, vector: toy.Vector) -> None:
+    alone, _ = hook_args.build_unwrap_args_from_function((layer,))
+    in_tuple, _ = hook_args.build_unwrap_args_from_function((layer,), return_tuple=True)
+
+    assert alone((layer,)) is vector
+    assert in_tuple((layer,)) == (vector,)
+
+
+def test_a_plan_from_rules_follows_the_rules(layer: Watcher, vector: toy.Vector) -> None:
+    unwrap = hook_args.build_unwrap_args_with_rules((layer, layer), (1, 0))
+
+    assert unwrap((layer, layer)) == (vector, layer)
+
+
+def test_a_plan_works_for_other_arguments_of_its_signature(layer: Watcher) -> None:
+    unwrap, _ = hook_args.build_unwrap_args_from_function(([layer, 1], "a"))
+    another = under(Watcher(), 7.0)
+
+    assert unwrap(([another, 2], "b")) == ([another.child, 2], "b")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda t: ([t], 1, 2),
+        lambda t: ([t],),
+        lambda t: ([t, t], 1),
+        lambda t: ([], 1),
+        lambda t: ((t,), 1),
+        lambda t: ([1], 1),
+        lambda t: ([t], "a"),
+        lambda t: ([t], t),
+        lambda t: ([t.child], 1),
+    ],
+)
+def test_a_plan_refuses_arguments_of_another_signature(layer: Watcher, other: Any) -> None:
+    unwrap, _ = hook_args.build_unwrap_args_from_function(([layer], 1))
+
+    with pytest.raises(PlanMismatchError, match="a plan is for one signature only; build one for this signature"):
+        unwrap(other(layer))
+
+
+def test_a_plan_for_an_empty_list_refuses_a_full_one(layer: Watcher) -> None:
+    unwrap, _ = hook_args.build_unwrap_args_from_function((layer, []))
+    wrap = hook_args.build_wrap_response_from_function((layer.child, ()), Watcher, {})
+
+    with pytest.raises(PlanMismatchError):
+        unwrap((layer, [1]))
+    with pytest.raises(PlanMismatchError):
+        wrap((layer.child, (1,)))
+
+
+def test_a_type_that_is_a_tensor_but_has_no_child_is_refused_with_advice() -> None:
+    class Half:
+        pass
+
+    hook_args.register_type_rule({Half: hook_args.one})
+
+    with pytest.raises(NotRegisteredError, match="cannot find .*Half in 'forward_func': it is not registered"):
+        hook_args.build_unwrap_args_from_function((Half(),))
+
+
+def test_building_a_plan_for_plain_tensors_alone_raises(vector: toy.Vector) -> None:
+    unwrap = hook_args.build_unwrap_args_with_rules((vector, 1), (1, 0))
+
+    with pytest.raises(PureFrameworkTensorFoundError):
+        unwrap((vector, 1))
+
+
+def test_a_plan_for_a_pointer_raises_with_the_pointer() -> None:
+    pointer = Pointer("bob")
+    unwrap = hook_args.build_unwrap_args_with_rules((pointer, 1), (1, 0))
+
+    with pytest.raises(RemoteObjectFoundError) as caught:
+        unwrap((pointer, 1))
+
+    assert caught.value.pointer is pointer
+
+
+@pytest.mark.parametrize(
+    ("rules", "args", "expected"),
+    [
+        ((1, [0, (0, 0)], 0), ("a", [0, (0, 0)], 0), str),
+        ((0, [1, (0, 0)], 0), (0, [b"b", (0, 0)], 0), bytes),
+        ((0, [0, (1, 0)], 0), (0, [0, ("c", 0)], 0), str),
+        ((0, [0, (0, 1)], 0), (0, [0, (0, 2.5)], 0), float),
+        ((0, [0, (0, 0)], 1), (0, [0, (0, 0)], 1j), complex),
+        (([0], 1), ([0], "b"), str),
+        (([[[[[1]]]]],), ([[[[["f"]]]]],), str),
+    ],
+)
+def test_the_type_of_the_first_tensor_is_found_depth_first(rules: Any, args: Any, expected: type) -> None:
+    assert hook_args.build_get_tensor_type(rules)(args) is expected
+
+
+def test_the_search_for_a_tensor_may_start_inside_the_arguments() -> None:
+    type_of = hook_args.build_get_tensor_type((0, 1), layer=[1])
+
+    assert type_of(("a", (0, 2.5))) is float
+
+
+def test_a_search_without_tensors_raises() -> None:
+    with pytest.raises(PureFrameworkTensorFoundError):
+        hook_args.build_get_tensor_type((0, [0, (0,)]))

@@ -13,7 +13,6 @@ import torch
 
 from syft_core.exceptions import (
     AlreadyRetrievedError,
-    InvalidTensorForRemoteGetError,
     ObjectNotFoundError,
     WorkerNotFoundError,
 )
@@ -323,26 +322,6 @@ def test_a_failed_move_leaves_everything_where_it_was(x: Any, bob: Any) -> None:
     assert p.get().tolist() == [1.0, 2.0, 3.0]
 
 
-def test_remote_send_leaves_a_pointer_behind_and_remote_get_undoes_it(x: Any, bob: Any, alice: Any) -> None:
-    p = x.send(bob)
-
-    assert p.remote_send(alice) is p
-    assert (p.location, bob.objects_count, alice.objects_count) == (bob, 1, 1)
-    assert bob.get_obj(p.id_at_location).location is alice
-    doubled = (p + p).get()
-    assert doubled.location is alice
-    assert doubled.get().tolist() == [2.0, 4.0, 6.0]
-
-    assert p.remote_get() is p
-    assert (bob.objects_count, alice.objects_count) == (1, 0)
-    assert p.get().tolist() == [1.0, 2.0, 3.0]
-
-
-def test_remote_get_of_data_is_refused(x: Any, bob: Any) -> None:
-    with pytest.raises(InvalidTensorForRemoteGetError, match="it is not a pointer, the data is there"):
-        x.send(bob).mid_get()
-
-
 # --- pointers to pointers
 
 
@@ -378,38 +357,7 @@ def test_dropping_a_pointer_to_a_pointer_collects_both(x: Any, bob: Any, alice: 
     assert (alice.objects_count, bob.objects_count) == (0, 0)
 
 
-def test_a_pointer_to_a_pointer_can_be_copied(x: Any, bob: Any, alice: Any) -> None:
-    pp = x.send(bob).send(alice)
-
-    twin = copy.deepcopy(pp)
-    twin.add_(1)
-    del twin
-
-    assert pp.get().get().tolist() == [1.0, 2.0, 3.0]
-
-
 # --- copies and second pointers
-
-
-def test_copy_and_clone_and_deepcopy_make_another_object_there(x: Any, bob: Any) -> None:
-    p = x.send(bob)
-
-    for twin in (p.copy(), p.clone(), copy.deepcopy(p)):
-        twin.add_(1)
-        assert twin.get().tolist() == [2.0, 3.0, 4.0]
-
-    assert p.get().tolist() == [1.0, 2.0, 3.0]
-
-
-def test_the_clone_of_a_pointer_is_a_second_pointer_to_the_same_object(x: Any, bob: Any) -> None:
-    p = x.send(bob)
-    second = p.child.clone()
-    id = p.id_at_location
-
-    del p
-
-    assert second.id_at_location == id
-    assert second.get().tolist() == [1.0, 2.0, 3.0]
 
 
 def test_a_shallow_copy_of_a_wrapper_shares_its_pointer(x: Any, bob: Any) -> None:
@@ -419,124 +367,6 @@ def test_a_shallow_copy_of_a_wrapper_shares_its_pointer(x: Any, bob: Any) -> Non
     del p
 
     assert q.get().tolist() == [1.0, 2.0, 3.0]
-
-
-# --- garbage collection flags
-
-
-def test_the_flag_can_be_read_and_set_under_all_its_names(x: Any, bob: Any) -> None:
-    p = x.send(bob)
-    assert (p.gc, p.garbage_collection) == (True, True)
-
-    p.gc = False
-    assert p.garbage_collection is False
-    p.garbage_collection = True
-    assert p.gc is True
-    p.child.set_garbage_collect_data(False)
-    assert p.gc is False
-    p.gc = True
-    assert p.disable_gc is p
-    assert p.gc is False
-    del p
-
-    assert bob.objects_count == 1
-
-
-def test_an_object_can_outlive_its_pointers(x: Any, bob: Any) -> None:
-    x.send(bob, garbage_collect_data=False)
-
-    assert bob.objects_count == 1
-
-
-# --- attributes
-
-
-def test_a_gradient_is_a_pointer_that_can_be_read_as_often_as_wanted(x: Any, bob: Any) -> None:
-    p = x.requires_grad_().send(bob)
-    assert p.grad is None
-    (p * p).sum().backward()
-
-    assert "::grad] shape (3,)" in repr(p.grad)
-    assert p.attr("grad").get().tolist() == [2.0, 4.0, 6.0]
-    assert p.grad.get().tolist() == p.grad.clone().get().tolist() == p.grad.copy().get().tolist() == [2.0, 4.0, 6.0]
-    assert p.get().grad.tolist() == [2.0, 4.0, 6.0]
-
-
-def test_a_pointer_to_an_attribute_has_its_form_or_is_none(x: Any, bob: Any) -> None:
-    p = x.requires_grad_().send(bob)
-    grad = p.attr("grad").child
-    assert grad.is_none()
-
-    p.sum().backward()
-
-    assert not grad.is_none()
-    assert (p.child.get_shape(), grad.get_shape()) == ((3,), (3,))
-
-
-def test_the_pointer_to_a_gradient_holds_the_object(x: Any, bob: Any) -> None:
-    p = x.requires_grad_().send(bob)
-    (p * p).sum().backward()
-    gradient, data = p.grad, p.data
-    del p
-
-    assert gradient.get().tolist() == [2.0, 4.0, 6.0]
-    assert (data + 1).get().tolist() == [2.0, 3.0, 4.0]
-
-
-def test_a_pointer_to_the_gradient_of_a_fetched_object_raises(x: Any, bob: Any) -> None:
-    p = x.requires_grad_().send(bob)
-    (p * p).sum().backward()
-    gradient = p.grad
-    p.get()
-
-    with pytest.raises(AlreadyRetrievedError):
-        gradient + 1
-
-
-def test_only_gradients_can_be_pointed_to(x: Any, bob: Any) -> None:
-    with pytest.raises(TypeError, match="cannot run \"reading '__class__'\""):
-        x.send(bob).attr("__class__").get()
-
-
-# --- gradients that come back
-
-
-def test_a_gradient_comes_back_to_the_tensor_that_was_sent(x: Any, bob: Any) -> None:
-    x.requires_grad_()
-    y = x * 2
-
-    p = y.send(bob, requires_grad=True)
-    (p * p).sum().backward()
-
-    assert x.grad.tolist() == [8.0, 16.0, 24.0]
-    assert [(line.to, line.reason) for line in bob.ledger] == [("me", "its gradient went back")]
-
-
-def test_backward_crosses_workers_after_a_move(x: Any, bob: Any, alice: Any) -> None:
-    w = x.requires_grad_().send(bob)
-    moved = (w * 2).move(alice, requires_grad=True)
-
-    (moved * moved).sum().backward()
-
-    assert w.grad.get().tolist() == [8.0, 16.0, 24.0]
-    assert bob.objects_count == 2
-
-
-def test_only_what_a_backward_pass_adds_comes_back(x: Any, bob: Any) -> None:
-    p = x.requires_grad_().send(bob, requires_grad=True)
-
-    (p * p).sum().backward()
-    (p * 1).sum().backward()
-
-    assert x.grad.tolist() == p.grad.get().tolist() == [3.0, 5.0, 7.0]
-
-
-def test_the_origin_is_held_as_long_as_its_copy(x: Any, bob: Any, me: Any) -> None:
-    p = x.requires_grad_().send(bob, requires_grad=True)
-    assert me.objects_count == 1
-    del p
-
-    assert (bob.objects_count, me.objects_count) == (0, 0)
 
 
 # --- user and reason

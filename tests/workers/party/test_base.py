@@ -308,21 +308,6 @@ def test_an_array_needs_its_hook(x: Any) -> None:
         x.numpy_tensor()
 
 
-def test_a_bare_pointer_has_the_api_of_a_tensor(x: Any, bob: Any) -> None:
-    pointer = x.requires_grad_().send(bob).child
-
-    (pointer * 2).sum().backward()
-
-    assert type(pointer.sum()) is PointerTensor
-    assert (pointer.numel(), pointer.size(), pointer.requires_grad, pointer.dim()) == (3, (3,), True, 1)
-    assert pointer.grad.get().tolist() == [2.0, 2.0, 2.0]
-    assert (pointer.data + 1).get().tolist() == [2.0, 3.0, 4.0]
-    assert [type(row) for row in pointer] == [PointerTensor] * 3
-    assert "matmul" in dir(pointer)
-    with pytest.raises(TypeError, match="it would implicitly reveal a value"):
-        pointer.item()
-
-
 def test_a_bare_layer_above_a_pointer_fetches_too(x: Any, bob: Any, alice: Any) -> None:
     layer = sy.LoggingTensor().on(x.send(bob).send(alice).child, wrap=False)
 
