@@ -23,6 +23,9 @@ from syft_core.hook.hook_args import get_plan
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.party.base import BaseWorker
 
+pytestmark = pytest.mark.usefixtures("hook")
+
+
 exhaustive = settings(deadline=None, max_examples=80)
 
 

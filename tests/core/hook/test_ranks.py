@@ -9,6 +9,8 @@ from syft_core.exceptions import MixedLayersError
 from syft_core.hook.dispatch import OPAQUE, TRANSPARENT, WRAPPER
 from syft_core.tensors.abstract import AbstractTensor
 
+pytestmark = pytest.mark.usefixtures("hook")
+
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_the_layer_of_the_higher_rank_is_unwrapped_first(flip: bool) -> None:

@@ -16,6 +16,8 @@ from syft_core.hook import hook_args
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.party.base import BaseWorker
 
+pytestmark = pytest.mark.usefixtures("hook")
+
 
 @pytest.fixture
 def vector() -> toy.Vector:
