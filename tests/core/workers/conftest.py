@@ -1,0 +1,24 @@
+"""Workers of the toy framework, in this process."""
+
+from __future__ import annotations
+
+import pytest
+from syft_toy.hook import ToyHook
+
+from syft_core.workers.party.virtual import VirtualWorker
+
+
+@pytest.fixture
+def me(hook: ToyHook) -> VirtualWorker:
+    """The local worker."""
+    return hook.local_worker
+
+
+@pytest.fixture
+def bob(hook: ToyHook) -> VirtualWorker:
+    return VirtualWorker(hook, id="bob", serialize=False)
+
+
+@pytest.fixture
+def alice(hook: ToyHook) -> VirtualWorker:
+    return VirtualWorker(hook, id="alice", serialize=False)
