@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from syft_toy.hook import ToyHook
 
+from syft_core.hook.ops import OpTable
 from syft_core.workers.party.virtual import VirtualWorker
 
 
@@ -22,3 +23,9 @@ def bob(hook: ToyHook) -> VirtualWorker:
 @pytest.fixture
 def alice(hook: ToyHook) -> VirtualWorker:
     return VirtualWorker(hook, id="alice", serialize=False)
+
+
+@pytest.fixture
+def own_table(hook: ToyHook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test allow further operations, which are forgotten afterwards."""
+    monkeypatch.setattr(hook.attributes, "ops", OpTable("toy", hook.attributes.ops))
