@@ -202,48 +202,6 @@ def test_a_mask_works_in_the_small_ring(setting: Setting) -> None:
     assert_close(setting.read((x * 0.3).amin(1)) < -100, [True])
 
 
-# --- pooling
-
-
-@pytest.mark.parametrize(("size", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 3, 0), (2, 3, 1)])
-@pytest.mark.parametrize("shape", [(2, 2, 7, 6), (2, 7, 6)])
-@pytest.mark.parametrize("ceil", [False, True])
-def test_pools_are_those_of_torch(
-    setting: Setting, size: int, stride: int, padding: int, shape: tuple[int, ...], ceil: bool
-) -> None:
-    x = torch.randn(shape)
-    compare(setting, lambda x: functional.max_pool2d(x, size, stride, padding, ceil_mode=ceil), x)
-    for counts in (False, True):
-        compare(
-            setting,
-            lambda x, counts=counts: functional.avg_pool2d(x, size, stride, padding, ceil, counts),
-            x,
-        )
-    line = torch.randn(2, 3, 7)
-    compare(setting, lambda x: functional.max_pool1d(x, size, stride, padding, ceil_mode=ceil), line)
-    compare(setting, lambda x: functional.avg_pool1d(x, size, stride, padding, ceil), line)
-
-
-def test_a_dilated_pool_is_that_of_torch(setting: Setting) -> None:
-    compare(setting, lambda x: functional.max_pool2d(x, 2, 2, 1, 2, ceil_mode=True), torch.randn(1, 2, 7, 7))
-
-
-def test_the_places_of_a_pool_are_secret(setting: Setting) -> None:
-    result, places = functional.max_pool2d(setting.put(np.random.rand(1, 1, 4, 4)), 2, return_indices=True)
-    assert places.shape == result.shape == (1, 1, 2, 2)
-    uses: tuple[Callable[[], Any], ...] = (
-        lambda: places + 1,
-        lambda: places.float_precision(),
-        lambda: functional.max_unpool2d(result, places, 2),
-        lambda: result.flatten()[places],
-    )
-    for use in uses:
-        with pytest.raises(SyftError):
-            use()
-    with pytest.raises(OperationNotAllowedError, match="leave out `return_indices`"):
-        _ = places + 1
-
-
 # --- others
 
 
@@ -266,32 +224,6 @@ def test_a_linear_system_has_gradients(setting: Setting) -> None:
 
 def test_softplus_has_a_threshold(setting: Setting) -> None:
     compare(setting, lambda x: functional.softplus(x, 3, 0.2), torch.linspace(-1, 1, 8))
-
-
-@pytest.mark.parametrize(
-    "equation",
-    [
-        *("ij,jk->ik", "ij->ji", "ij->", "ij->i", "ii->i", "ii", "bij,jk->bik"),
-        *("ij,ij->ij", "i,j->ij", "...j,jk", "ij,jk,kl->il", "bij,bij->b", "i,i", "iij,j"),
-    ],
-)
-def test_einsum_is_that_of_numpy(any_hook: Any, equation: str) -> None:
-    setting = Setting(any_hook, 2)
-    sizes = dict(zip("bijkl", (2, 3, 4, 5, 2), strict=True))
-    terms = equation.partition("->")[0].replace("...", "b").split(",")
-    arrays = [np.random.default_rng(3).normal(size=[sizes[letter] for letter in term]) for term in terms]
-    expected = np.einsum(equation, *arrays)
-    assert_close(setting.read(setting.xp.einsum(equation, *[setting.put(array) for array in arrays])), expected)
-    public = [setting.put(arrays[0]), *map(setting.plain, arrays[1:])]
-    assert_close(setting.read(setting.xp.einsum(equation, *public)), expected)
-
-
-@pytest.mark.parametrize("equation", ["ij,jk", "ij->ik", "ij->ii", "ijk->i", "ij,ij->ij"])
-def test_an_equation_that_does_not_fit_is_refused(any_hook: Any, equation: str) -> None:
-    setting = Setting(any_hook, 2)
-    x, y = setting.put(np.ones((3, 4))), setting.put(np.ones((3, 5)))
-    with pytest.raises((ValueError, RuntimeError)):
-        setting.xp.einsum(equation, *([x, y] if "," in equation else [x]))
 
 
 def test_a_layer_encodes_the_numbers_that_it_is_put_on(setting: Setting) -> None:

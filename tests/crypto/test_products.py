@@ -14,7 +14,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 from syft_core.crypto.products import FastestProduct  # noqa: E402
 
-from .test_protocols import make_kernels  # noqa: E402
+from .groups import make_kernels  # noqa: E402
 
 INT64, EDGES = (
     np.iinfo("int64"),

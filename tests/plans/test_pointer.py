@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import pytest
@@ -60,17 +59,6 @@ def test_a_found_plan_arrives_although_another_object_does_not(hook: Any, bob: A
     assert found.get()(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
-def test_a_fetched_plan_has_no_function_to_record(hook: Any, bob: Any) -> None:
-    sy.Plan("double", lambda x: x * 2).build(torch.ones(2)).send(bob).tag("#it").publish()
-    plan = bob.search("#it")[0].get()
-
-    assert plan(torch.ones(2)).tolist() == [2.0, 2.0]
-    with pytest.raises(PlanError, match="without its function; call or send it"):
-        plan.build(torch.ones(3))
-    with pytest.raises(PlanError, match="it was recorded for"):
-        plan(torch.ones(3))
-
-
 def test_a_plan_is_sent_and_fetched_itself(hook: Any, bob: Any, alice: Any) -> None:
     remote, local = Training(OPTIMIZERS["adam"]), Training(OPTIMIZERS["adam"])
     plan = sy.Plan("step", remote.step).build(*remote.data[0]).tag("#step").describe("one step")
@@ -86,36 +74,6 @@ def test_a_plan_is_sent_and_fetched_itself(hook: Any, bob: Any, alice: Any) -> N
     plan.send(bob, alice)
     with pytest.raises(PlanError, match="it is on 'bob', 'alice'; call `get` of the pointer"):
         plan.get()
-
-
-def test_the_parameters_are_listed_before_recording_and_on_a_worker(hook: Any, bob: Any) -> None:
-    training = Training(OPTIMIZERS["sgd"])
-    plan = sy.Plan("step", training.step)
-    parameters = list(training.model.parameters())
-
-    assert [any(one is other for other in plan.parameters()) for one in parameters] == [True] * len(parameters)
-    there = plan.build(*training.data[0], trace_autograd=True).send(bob)
-    assert [tuple(p.shape) for p in there.parameters()] == [tuple(p.shape) for p in plan.parameters()]
-    assert torch.equal(there.parameters()[0].copy().get(), training.model[0].weight)
-    with pytest.raises(PlanError, match="only the client that sent a plan knows them; fetch it"):
-        there.tag("#it"), bob.search("#it")[0].parameters()
-
-
-@pytest.mark.parametrize("shapes", [(2, 3), [("a",)], [(-2,)], 5, [2.5], "ab", [(2,), None], [(True, 2)]])
-def test_bad_shapes_are_refused(hook: Any, shapes: Any) -> None:
-    with pytest.raises(PlanError, match="it must be a list with the shape of each argument; -1 means any length"):
-        sy.func2plan(args_shape=shapes)(lambda x: x * 2)
-
-
-@pytest.mark.parametrize(("dtypes", "why"), [([1], "is not a dtype"), ([None, None], "2 dtypes for 1 shapes")])
-def test_bad_dtypes_are_refused(hook: Any, dtypes: Any, why: str) -> None:
-    with pytest.raises(PlanError, match=why):
-        sy.func2plan(args_shape=[(2,)], args_dtypes=dtypes)(lambda x: x * 2)
-
-
-def test_the_arguments_of_the_ancestor_are_accepted() -> None:
-    assert list(inspect.signature(sy.func2plan).parameters) == ["args_shape", "state", "trace_autograd", "args_dtypes"]
-    inspect.signature(sy.Plan.build).bind(None, 1, 2, trace_autograd=True)
 
 
 # --- while a local result of the model is in use

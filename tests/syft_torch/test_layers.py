@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 
-from .settings import Setting, assert_close  # noqa: E402
+from ..crypto.settings import Setting, assert_close  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 Layer = Callable[..., Any]

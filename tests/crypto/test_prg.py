@@ -17,8 +17,10 @@ from syft_core.crypto.additive_shared import generate_shares  # noqa: E402
 from syft_core.crypto.securenn import Digits, NonZeroDigits, P, Residues  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
-from .groups import Group  # noqa: E402
-from .test_protocols import make_kernels  # noqa: E402
+from .groups import (  # noqa: E402
+    Group,
+    make_kernels,
+)
 
 CORE = Path(crypto.__file__).parent
 ROOT = CORE.parents[1]
