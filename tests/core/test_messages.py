@@ -41,7 +41,7 @@ CONTEXT = Context()
 class Knock(Message):
     """A message of a plugin."""
 
-    code: ClassVar[int] = 70_001
+    code: ClassVar[int] = 71_001
     facts: ClassVar[MessageFacts] = MessageFacts(is_note=True)
     name: str
     times: int | None = None

@@ -68,9 +68,16 @@ class Ray:
         self._thread.start()
 
     def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end_calls(), self.loop).result(30)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+    async def _end_calls(self) -> None:
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
     def is_initialized(self) -> bool:
         return self.is_on
