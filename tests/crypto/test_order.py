@@ -71,7 +71,7 @@ def test_quotients_and_remainders_fit_together(anywhere: Setting, divisor: float
 
 
 def test_a_quotient_by_zero_is_refused(anywhere: Setting) -> None:
-    with pytest.raises((PrecisionError, ZeroDivisionError)):
+    with pytest.raises(PrecisionError):
         anywhere.xp.floor_divide(anywhere.put(VALUES), 0.0)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from syft_core.exceptions import PureFrameworkTensorFoundError  # noqa: E402
 from syft_core.hook import hook_args as core  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_torch import hook_args  # noqa: E402
@@ -32,7 +33,7 @@ def test_a_wrapper_is_unwrapped_and_a_plain_tensor_has_no_child(hook: Any) -> No
     assert new_self is x.child
     assert other is x.child
     assert core.forward_func[Wrapper](x) is x.child
-    with pytest.raises(Exception, match="Tensor"):
+    with pytest.raises(PureFrameworkTensorFoundError):
         core.forward_func[torch.Tensor](torch.ones(1))
 
 

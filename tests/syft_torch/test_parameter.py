@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.exceptions import AlreadyRetrievedError, WorkerError  # noqa: E402
+from syft_core.exceptions import AlreadyRetrievedError, GetNotPermittedError, WorkerError  # noqa: E402
 from syft_core.pointers.fetches import complete  # noqa: E402
 from syft_torch import parameter  # noqa: E402
 from syft_torch.parameter import Moves, fetch, find_remote, location_of, make_move, relocate, send_in_place  # noqa: E402
@@ -60,7 +60,7 @@ def test_if_one_cannot_be_fetched_all_stay(hook: Any, weights: list[Any], bob: A
     send_in_place(weights, hook.local_worker.location_of(bob))
     bob.policy = lambda verb, stored, peer, value: "no" if stored.value.shape == (3,) else None
 
-    with pytest.raises(Exception, match="no"):
+    with pytest.raises(GetNotPermittedError, match="no"):
         relocate(weights, lambda tensors: complete(fetch(tensors, None, "")))
 
     assert find_remote(weights) == weights

@@ -7,7 +7,7 @@ import toy
 from syft_toy.hook import ToyHook
 from syft_toy.wrapper import Wrapper
 
-from syft_core.exceptions import ObjectNotFoundError, ValueRefusedError
+from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, ValueRefusedError
 from syft_core.messages import Placed, Run, Store
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import Here
@@ -152,7 +152,7 @@ def test_ids_that_are_taken_are_refused_before_anything_is_stored(hook: ToyHook,
     bob.handle(Store(101, toy.Vector([1.0])), EVE)
 
     made.require_free(1)
-    with pytest.raises(Exception, match="101"):
+    with pytest.raises(IdNotUniqueError, match="101"):
         made.require_free(2)
 
 
