@@ -86,7 +86,9 @@ def test_a_command_gets_the_notice_on_its_standard_input_and_not_in_its_argument
     assert fifo.read_text() == '[]{"id": "$(rm -rf /)"}\n'
 
 
-def test_a_command_that_fails_does_not_keep_later_notices(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_logged_and_does_not_keep_later_notices(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     fifo = tmp_path / "told"
     os.mkfifo(fifo)
     program = "import sys; data = sys.stdin.read(); 'r1' in data and sys.exit(1); open(sys.argv[1], 'w').write(data)"
@@ -96,6 +98,7 @@ def test_a_command_that_fails_does_not_keep_later_notices(tmp_path: Path) -> Non
         notifier.tell({"id": id})
 
     assert json.loads(fifo.read_text()) == {"id": "r2"}
+    assert "nobody was told of a request" in caplog.text
 
 
 def test_a_pipe_that_nobody_reads_does_not_fail_a_request() -> None:

@@ -29,6 +29,10 @@ def test_order_is_that_of_numpy(setting: Setting, name: str, axis: int | None) -
     assert found.tolist() == function(VALUES, axis=axis, **options).tolist()
 
 
+def test_the_median_of_an_odd_count_is_the_one_in_the_middle(setting: Setting) -> None:
+    assert setting.read(np.median(setting.put(VALUES[:, :3]), axis=1)).tolist() == [3.0, 2.0]
+
+
 @pytest.mark.parametrize("axis", [1, None])
 def test_the_median_keeps_the_axes_if_asked(setting: Setting, axis: int | None) -> None:
     found = setting.read(np.median(setting.put(VALUES), axis=axis, keepdims=True))

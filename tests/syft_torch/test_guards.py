@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_torch.guards import add_guard  # noqa: E402
+from syft_torch.guards import _replace_divisor, add_guard  # noqa: E402
 
 SMALLEST = torch.iinfo(torch.int32).min
 
@@ -33,6 +33,17 @@ def test_the_smallest_integer_divided_by_minus_one_wraps_around(run: Any, name: 
     assert found.dtype is torch.int32
     assert found[0] == (SMALLEST if name == "torch.floor_divide" else 0)
     assert found[1:].tolist() == getattr(torch, name.removeprefix("torch."))(x[1:], y[1:]).tolist()
+
+
+def test_the_kernel_never_divides_the_smallest_integer_by_minus_one(hook: Any) -> None:
+    op = hook.attributes.ops.look_up("torch.floor_divide")
+    x = torch.tensor([SMALLEST, 6, SMALLEST], dtype=torch.int32)
+    y = torch.tensor([-1, -1, 2], dtype=torch.int32)
+
+    assert _replace_divisor(op, x, y).tolist() == [1, -1, 2]
+    assert _replace_divisor(op, x, -1).tolist() == [1, -1, 1]
+    assert _replace_divisor(op, x[1:2], y) is y
+    assert _replace_divisor(op, x.float(), y) is y
 
 
 def test_divisors_that_are_minus_one_in_the_dtype_of_the_result_are_found(run: Any) -> None:

@@ -66,12 +66,11 @@ def test_a_client_of_a_population_exists_while_it_is_open(hook: Any) -> None:
 
 
 def test_data_that_a_worker_keeps_is_pointed_to_by_its_ids(hook: Any, bob: Any) -> None:
-    bob.register_obj(torch.ones(4, 2), 1)
-    bob.register_obj(torch.zeros(4), 2)
+    x, y = torch.ones(4, 2).send(bob), torch.zeros(4).send(bob)
 
-    dataset = point_to(hook.local_worker.location_of(bob), [1, 2])
+    dataset = point_to(hook.local_worker.location_of(bob), [x.id_at_location, y.id_at_location])
     assert len(dataset) == 4
     del dataset
-    bob.collect_garbage()
 
-    assert bob.objects_count == 2
+    assert x.get().sum() == 8.0
+    assert y.get().shape == (4,)
