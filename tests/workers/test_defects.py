@@ -19,7 +19,7 @@ D       what went wrong                               also
 19      a gradient before backward
 20, 21  unknown workers, and none at all              ``test_bad_input.py``
 22      where a pointer says that its object is
-23      combining pointers                            ``test_multi_pointer.py``
+23      combining pointers                            ``tests/pointers/test_multi_pointer.py``
 24      modes that were not sent
 25      ``torch.autograd.grad``
 26      values revealed implicitly                    ``test_choke_point.py``: every operation
