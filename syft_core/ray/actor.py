@@ -47,7 +47,8 @@ class Actor:
     def require_progress(self) -> None:
         """Raise if a call that made no progress for too long has still not ended."""
         if self.is_stuck:
-            raise ActorLostError.of(_name(None), self.name, *STUCK)
+            why, advice = STUCK
+            raise ActorLostError.of(_name(None), self.name, why, advice)
 
     def call(self, method: str, *args: Nested) -> Nested:
         """Call a method, and return a reference to its result."""

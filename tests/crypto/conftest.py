@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import pytest
 
 from syft_core.network.client import WebsocketClientWorker
@@ -13,6 +14,7 @@ from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 
 from ..network.processes import start_worker
+from .groups import Group, make_kernels
 from .settings import Setting, attach
 
 TORCH = "torch syft_torch.hook TorchHook"
@@ -114,3 +116,26 @@ def two(request: pytest.FixtureRequest, torch_hook: Any) -> Setting:
 def torch_anywhere(request: pytest.FixtureRequest, torch_hook: Any) -> Setting:
     """Numbers of torch, shared or not."""
     return Setting(torch_hook, request.param)
+
+
+LIMITS = {"int64": 1 << 61, "int32": 1 << 29}
+"""Numbers of each ring that protocols compare."""
+
+
+@pytest.fixture(params=[("numpy", 2), ("numpy", 3), ("numpy", 5), ("torch", 2), ("torch", 4)], ids=str)
+def group(request: pytest.FixtureRequest) -> Group:
+    """Parties with the kernels of either framework."""
+    framework, count = request.param
+    return Group(count, make_kernels(framework))
+
+
+@pytest.fixture(params=["int64", "int32"])
+def values(request: pytest.FixtureRequest) -> Any:
+    """Two arrays of numbers of each ring, with the largest and some that are equal."""
+    limit = LIMITS[request.param]
+    random = np.random.default_rng(7)
+    x = random.integers(-limit, limit, (300,)).astype(request.param)
+    x[:8] = [0, 1, -1, limit - 1, -limit + 1, 2, -2, 255]
+    y = random.integers(-limit, limit, (300,)).astype(request.param)
+    y[::5] = x[::5]
+    return x, y

@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from syft_core import crypto
 from syft_core.crypto.channel import Channel, start_protocol
 from syft_core.crypto.kernels import dtype_name, size_of
 from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Open, OpenBits, Receive, Role, Send, Spec, Steps, rehearse
 from syft_core.crypto.run import Finish
+from syft_numpy.kernels import NumpyKernels
 
 for _module in pkgutil.iter_modules(crypto.__path__, f"{crypto.__name__}."):
     importlib.import_module(_module.name)  # It may register protocols.
@@ -174,3 +176,11 @@ class Costs:
     def _receive(self, sender: int, receiver: int) -> None:
         sent = self._sent[sender, receiver].popleft()
         self._clocks[receiver] = max(self._clocks.get(receiver, 0), sent)
+
+
+def make_kernels(framework: str) -> Any:
+    """Return the kernels of a framework."""
+    if framework == "numpy":
+        return NumpyKernels()
+    pytest.importorskip("torch")
+    return pytest.importorskip("syft_torch.kernels").TorchKernels()

@@ -22,8 +22,11 @@ from syft_core.hook.chain import below_wrapper  # noqa: E402
 from syft_core.hook.dispatch import framework_of  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
-from .groups import Group, Shares  # noqa: E402
-from .test_protocols import make_kernels  # noqa: E402
+from .groups import (  # noqa: E402
+    Group,
+    Shares,
+    make_kernels,
+)
 
 
 def to_array(group: Group, values: Any) -> Any:

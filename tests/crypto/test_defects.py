@@ -15,7 +15,7 @@
 | D-47 | one worker, or none | test_d47_fewer_than_two_workers_are_refused |
 | D-48 | three parties: refused, or wrong quotients | test_d48_three_parties_multiply_compare_and_divide |
 | D-49 | ties of max and argmax | test_d49_ties_have_one_maximum |
-| D-55 | weak random numbers | test_random.py::test_the_seeds_of_frameworks_do_not_determine_shares_and_masks |
+| D-55 | weak random numbers | test_prg.py::test_the_seeds_of_frameworks_do_not_determine_shares_and_masks |
 | D-56 | the client dealt triples and saw masked values | test_network.py::test_the_client_receives_no_masked_values |
 | D-57 | one mask for a whole tensor | test_securenn.py::test_every_element_has_a_mask_of_its_own |
 | D-58 | share_convert off by one | test_securenn.py::test_shares_are_converted_exactly |

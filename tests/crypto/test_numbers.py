@@ -16,21 +16,13 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402
-from syft_core.crypto.channel import Counted, counting  # noqa: E402
-from syft_core.crypto.comparison import is_negative  # noqa: E402
-from syft_core.crypto.errors import PrecisionError  # noqa: E402
-from syft_core.crypto.functions import ACTIVATIONS, lowest  # noqa: E402
 from syft_core.crypto.numbers import Numbers  # noqa: E402
-from syft_core.crypto.protocol import PROTOCOLS, Draw, Rest, Role, Spec, rehearse, together  # noqa: E402
-from syft_core.crypto.series import SERIES  # noqa: E402
-from syft_core.crypto.spdz import spdz_mul  # noqa: E402
+from syft_core.crypto.protocol import PROTOCOLS, Spec, rehearse  # noqa: E402
 from syft_core.crypto.waves import turn  # noqa: E402
-from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 from syft_torch.kernels import TorchKernels  # noqa: E402
 
 from .accuracy import CASES, SCALES, Case, make_table, run  # noqa: E402
-from .fit_series import FITS  # noqa: E402
 from .groups import Group  # noqa: E402
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -162,85 +154,6 @@ def test_the_ring_of_32_bits_has_the_same_accuracy(name: str, workers: list[Any]
     assert run(case, workers[:2], workers[-1], 10, 3, field="int").excess <= 1
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
-def test_activations_stay_in_their_range_for_any_number(numbers: list[float]) -> None:
-    x = np.rint(np.array(numbers) * 65536).astype(np.int64)
-    group = Group(2, NumpyKernels())
-    for name, shape in ACTIVATIONS.items():
-        found = group.open(group.run("activation", group.share(x), function=name, scale=65536)) / 65536
-        if not shape.linear and not name.endswith("slope"):
-            assert found.min() >= shape.left - 2**-15
-            assert found.max() <= shape.right + 2**-15
-        far = np.abs(x / 65536) > 20
-        expected = np.where(x > 0, x / 65536 if shape.linear else shape.right, shape.left)
-        assert (found[far] == expected[far]).all()
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.floats(2**-8, 2**15), min_size=1, max_size=20), st.booleans())
-def test_a_number_times_its_reciprocal_is_one(numbers: list[float], negative: bool) -> None:
-    x = np.rint(np.array(numbers) * 65536).astype(np.int64) * (-1 if negative else 1)
-    group = Group(3, NumpyKernels())
-
-    found = group.open(group.run("reciprocal", group.share(x), scale=65536)) / 65536
-
-    assert np.abs(found * (x / 65536) - 1).max() <= 5e-6 + np.abs(x).max() / 65536 * 2**-15
-
-
-# --- out of domain
-
-
-def test_what_is_out_of_the_domain_has_a_documented_result(workers: list[Any]) -> None:
-    top = torch.tensor([12.0]).exp().item()
-    unit = 2**-16
-    odd = torch.tensor([0.0, -1.0, -500.0])
-
-    assert read(torch.exp(share(torch.tensor([12.5, 300.0, 1e6]), workers))).tolist() == pytest.approx(
-        [top] * 3, rel=1e-6
-    )
-    assert read(torch.exp(share(torch.tensor([-12.0, -300.0, -1e6]), workers))).tolist() == [0, 0, 0]
-    assert torch.allclose(read(torch.log(share(odd, workers))), torch.full((3,), unit).log(), atol=3e-5)
-    assert read(torch.sqrt(share(odd, workers))).tolist() == [0, 0, 0]
-    assert read(torch.rsqrt(share(odd, workers))).tolist() == [0, 0, 0]
-    assert read(torch.reciprocal(share(torch.tensor([0.0, 2.0**21, -(2.0**21)]), workers))).tolist() == [0, 0, 0]
-    large = share(torch.tensor([2.0**21]), workers)
-    assert read(torch.sqrt(large)).item() == pytest.approx(2**10)
-    assert read(torch.log(large)).item() == pytest.approx(20 * np.log(2), abs=3e-5)
-
-
-@pytest.mark.usefixtures("workers")
-def test_a_public_number_without_a_result_is_refused() -> None:
-    zero = torch.tensor([0.0]).fix_prec()
-
-    for function in (torch.log, torch.reciprocal, torch.rsqrt):
-        with pytest.raises(PrecisionError, match="it is not finite"):
-            function(zero)
-    with pytest.raises(PrecisionError, match="does not fit into the ring"):
-        torch.exp(torch.tensor([100.0]).fix_prec())
-    assert zero.float_prec().item() == 0
-
-
-def test_powers_below_half_a_unit_are_zero() -> None:
-    for scale in (1000, 10**5, 1 << 16, 1 << 20):
-        assert np.exp(lowest(scale)) < 0.5 / scale
-
-
-def test_norms_without_a_rule_are_refused(workers: list[Any]) -> None:
-    x = share(torch.ones(2, 3), workers)
-    with pytest.raises(PrecisionError, match="cannot compute the norm 3: there is no protocol for it"):
-        x.norm(p=3)
-    assert read(torch.logsumexp(x, (0, 1))) == pytest.approx(2.7918, abs=1e-3)
-    assert read(x).tolist() == [[1, 1, 1], [1, 1, 1]]
-
-
-def test_matrices_that_are_not_square_are_refused(workers: list[Any]) -> None:
-    x = share(torch.ones(2, 3), workers)
-    with pytest.raises(ValueError, match="cannot invert matrices of shape"):
-        torch.inverse(x)
-    assert read(x).tolist() == [[1, 1, 1], [1, 1, 1]]
-
-
 # --- gradients
 
 
@@ -299,39 +212,6 @@ def test_gradients_are_those_of_torch(name: str, shared: bool, workers: list[Any
     assert torch.allclose(found.double(), plain.grad, atol=5e-4)
 
 
-# --- methods of the ancestor
-
-
-@pytest.mark.parametrize(("method", "error"), [("chebyshev", 1e-3), ("exp", 5e-5), ("maclaurin", 0.05)])
-def test_sigmoid_has_the_methods_of_the_ancestor(method: str, error: float, workers: list[Any]) -> None:
-    x = torch.linspace(-6, 6, 50)
-    assert (read(share(x, workers).sigmoid(method=method)) - x.sigmoid()).abs().max() < error
-
-
-@pytest.mark.parametrize(("method", "error"), [("chebyshev", 1e-3), ("sigmoid", 5e-5)])
-def test_tanh_has_the_methods_of_the_ancestor(method: str, error: float, workers: list[Any]) -> None:
-    x = torch.linspace(-10, 10, 50)
-    assert (read(share(x, workers).tanh(method=method)) - x.tanh()).abs().max() < error
-
-
-@pytest.mark.parametrize("method", ["NR", "newton", "log", "division"])
-def test_reciprocal_has_the_methods_of_the_ancestor(method: str, workers: list[Any]) -> None:
-    x = torch.linspace(0.2, 20, 50)
-    x[::2] *= -1
-    assert (read(share(x, workers).reciprocal(method=method)) - 1 / x).abs().max() < 1e-3
-
-
-def test_a_method_is_refused_if_it_is_unknown_or_needs_a_gradient(workers: list[Any]) -> None:
-    x = share(torch.ones(2), workers)
-    for call in (x.sigmoid, x.tanh, x.reciprocal):
-        with pytest.raises(PrecisionError, match="there is none of this name"):
-            call(method="magic")
-    x.requires_grad_()
-    with pytest.raises(OperationNotAllowedError, match="it has no gradient"):
-        x.sigmoid(method="exp")
-    assert read(x.detach()).tolist() == [1, 1]
-
-
 # --- numpy
 
 
@@ -383,99 +263,6 @@ def test_a_scale_encodes_python_numbers() -> None:
 # --- the protocols
 
 
-COSTS: list[tuple[str, Spec, dict[str, Any]]] = [
-    *[("activation", Spec((5,), ring), {"function": name}) for name in ("tanh", "gelu") for ring in ("int64", "int32")],
-    ("wave", Spec((2, 3)), {"function": "sin"}),
-    ("exponential", Spec((5,)), {}),
-    ("reciprocal", Spec((5,)), {}),
-    ("root", Spec((5,), "int32"), {"function": "rsqrt"}),
-    ("logarithm", Spec((5,)), {}),
-    *[("softmax", Spec((2, size)), {"axis": 1, "log": log}) for size in (1, 10, 16, 17, 300) for log in (True, False)],
-]
-
-
-@pytest.mark.parametrize(("name", "spec", "options"), COSTS, ids=str)
-@pytest.mark.parametrize("scale", [1 << 16, 1 << 20])
-def test_a_function_costs_what_its_declaration_says(name: str, spec: Spec, options: dict[str, Any], scale: int) -> None:
-    group, entry = Group(2, NumpyKernels()), PROTOCOLS[name]
-    options = {**options, "scale": scale}
-    counted = Counted()
-    token = counting.set(counted)
-    try:
-        group.run(name, group.share(np.ones(spec.shape, spec.dtype)), **options)
-    finally:
-        counting.reset(token)
-
-    rounds, sends = (cost if isinstance(cost, int) else cost(spec, **options) for cost in (entry.rounds, entry.sends))
-    assert (counted.rounds, counted.bytes) == (rounds, 2 * sends)
-    rehearsed = rehearse(NumpyKernels(), name, (spec,), tuple(sorted(options.items())), 2)
-    assert (rehearsed.rounds, rehearsed.sends) == (rounds, sends)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("activation", {"function": "gelu"}),
-        ("wave", {"function": "cos"}),
-        ("exponential", {}),
-        ("reciprocal", {}),
-        ("root", {"function": "sqrt"}),
-        ("logarithm", {}),
-        ("softmax", {"axis": 1}),
-    ],
-    ids=str,
-)
-def test_what_the_parties_open_is_uniform_and_does_not_depend_on_the_secret(name: str, options: dict[str, Any]) -> None:
-    seen: dict[int, list[Any]] = {0: [], 1: []}
-
-    def watch(sender: int, receiver: int, payload: Any) -> None:
-        if receiver >= 0 and sender >= 0:
-            seen[sender].append(payload)
-
-    for secret in (0, 3 << 16, -(1 << 40)):
-        seen[0].clear()
-        seen[1].clear()
-        group = Group(2, NumpyKernels(), watch)
-        group.run(name, group.share(np.full((1024, 2), secret)), scale=65536, **options)
-        assert len(seen[0]) == len(seen[1]) > 1
-        for first, second in zip(seen[0], seen[1], strict=True):
-            for one, other in zip(first, second, strict=True):
-                opened = one + other if one.dtype == np.int64 else one ^ other
-                top = (opened >> (opened.itemsize * 8 - 4)) & 15 if one.dtype == np.int64 else opened & 1
-                counts = np.bincount(top.ravel().astype(np.int64), minlength=16 if one.dtype == np.int64 else 2)
-                expected = top.size / len(counts)
-                assert ((counts - expected) ** 2 / expected).sum() < 80  # 15 degrees of freedom: less than 1e-9
-
-
-def test_protocols_side_by_side_need_as_many_rounds_as_the_longest() -> None:
-    kernels = NumpyKernels()
-    party, x = Role(0, 2, kernels), np.zeros(3, np.int64)
-    result, rounds = _drive(kernels, together(is_negative(party, x), spdz_mul(party, x, x), _no_steps()))
-
-    assert rounds == 4
-    assert result[2] == "done"
-
-
-def _drive(kernels: Any, steps: Any) -> tuple[Any, int]:
-    rounds, answer = 0, None
-    while True:
-        try:
-            request = steps.send(answer)
-        except StopIteration as end:
-            return end.value, rounds
-        if isinstance(request, Draw):
-            answer = [kernels.blank(*s) for s in request.correlation.forms[0]]
-        elif isinstance(request, Rest):
-            answer = [kernels.blank(*s) for s in request.draw.correlation.forms[1]]
-        else:
-            rounds, answer = rounds + 1, list(request.shares)
-
-
-def _no_steps() -> Any:
-    return "done"
-    yield
-
-
 def test_both_frameworks_compute_the_same_public_numbers() -> None:
     angles = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 2000)
     for odd in (True, False):
@@ -485,21 +272,6 @@ def test_both_frameworks_compute_the_same_public_numbers() -> None:
         multiples = np.arange(1, 29) * 2 - 1 if odd else np.arange(1, 29)
         exact = np.cos(2 * np.pi * (angles / 2**64) * multiples[:, None])
         assert np.abs(one[:28] - exact).max() < 1e-12
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_a_series_is_close_to_its_function(name: str) -> None:
-    fit, series = FITS[name], SERIES[name]
-    x = np.linspace(fit.low, fit.high, 5000)
-    angles = 2 * np.pi / series.period * (x - series.middle)[:, None] * fit.multiples
-    sums = np.full(len(x), series.constant)
-    if series.cosines:
-        sums = sums + np.cos(angles) @ np.array(series.cosines)
-    if series.sines:
-        sums = sums + np.sin(angles) @ np.array(series.sines)
-
-    exact = fit.function(x)
-    assert np.abs((sums - exact) / (np.abs(exact) if fit.relative else 1)).max() < 7e-7
 
 
 # --- the page

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -19,14 +18,10 @@ from torch.testing._internal.common_methods_invocations import op_db  # noqa: E4
 
 from syft_core.crypto.errors import PrecisionError  # noqa: E402
 from syft_core.crypto.fixed_precision import FixedPrecisionTensor  # noqa: E402
-from syft_core.exceptions import OperationNotAllowedError, SyftError  # noqa: E402
-from syft_torch.alternatives import ALTERNATIVES  # noqa: E402
-from syft_torch.aten import ATEN  # noqa: E402
-from syft_torch.structural import STRUCTURAL  # noqa: E402
+from syft_core.exceptions import SyftError  # noqa: E402
 
 from .settings import Setting, assert_close  # noqa: E402
 
-INF = float("inf")
 EXHAUSTIVE = bool(int(os.environ.get("SYFT_EXHAUSTIVE", "0")))
 MOST, LARGEST = 14, 600
 """How many of torch's samples of one function are used, and their largest number of elements."""
@@ -60,47 +55,6 @@ def compare(
 # --- arguments that torch leaves out
 
 
-def overloads() -> Iterator[Any]:
-    """Yield all kernels that have a rule, with the function of the rule and how many arguments precede the kernel's."""
-    for name in dir(torch.ops.aten):
-        packet = getattr(torch.ops.aten, name)
-        for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
-            func = getattr(packet, overload)
-            op = ATEN.of(func)
-            rule = next((key for key in (op.name, op.attr, op.operation) if key in FixedPrecisionTensor.rules), None)
-            function = FixedPrecisionTensor.functions.get(rule or "")
-            if function is not None:
-                yield func, function, 1
-            elif rule is None and op.operation in STRUCTURAL:
-                yield func, STRUCTURAL[op.operation], 0
-
-
-def test_a_rule_has_the_defaults_of_its_kernel(setting: Setting) -> None:
-    """Torch leaves out arguments that equal their default, so a rule must have the same one."""
-    same = {"memory_format": (None, torch.preserve_format), "stable": (None, True), "decimals": (None, 0)}
-    wrong, count = [], 0
-    for func, function, skipped in overloads():
-        parameters = list(inspect.signature(function).parameters.values())[skipped:]
-        arguments = func._schema.arguments
-        positional = [argument for argument in arguments if not argument.kwarg_only]
-        named = {parameter.name: parameter for parameter in parameters}
-        pairs = [(argument, named[argument.name]) for argument in arguments if argument.name in named]
-        if func._overloadname not in ("t", "str"):  # lists and strings, not tensors
-            by_position = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.POSITIONAL_ONLY)]
-            pairs += zip(positional, by_position, strict=False)
-        for argument, parameter in pairs:
-            if not argument.has_default_value() or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                continue
-            count += 1
-            expected, own = argument.default_value, parameter.default
-            expected, own = (tuple(x) if isinstance(x, list) else x for x in (expected, own))
-            if own != expected and own not in same.get(argument.name, ()):
-                wrong.append(f"{func}: {argument.name}={expected!r}, the rule has {parameter}")
-
-    assert wrong == []
-    assert count > 100
-
-
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.5, 1.0])
 @pytest.mark.parametrize("name", ["dropout", "dropout1d", "alpha_dropout", "feature_alpha_dropout"])
 def test_dropout_keeps_or_drops(setting: Setting, name: str, p: float) -> None:
@@ -112,15 +66,6 @@ def test_dropout_keeps_or_drops(setting: Setting, name: str, p: float) -> None:
         assert_close(levels.max(), 1 / (1 - p) if p < 1 else 0.0, 1e-2)
 
 
-def test_bernoulli_draws_with_public_probabilities_only(setting: Setting) -> None:
-    x = setting.put(np.full((50,), 0.5))
-    drawn = setting.read(x.clone().bernoulli_())
-    assert set(drawn) == {0.0, 1.0}
-    for draw in (lambda: torch.bernoulli(x), lambda: x.clone().bernoulli_(torch.full((50,), 0.5))):
-        with pytest.raises(OperationNotAllowedError, match=re.escape("`torch.rand(p.shape) < p`")):
-            draw()
-
-
 @pytest.mark.parametrize("operation", [torch.add, torch.sub, torch.rsub])
 def test_a_multiple_of_an_operand_is_added(setting: Setting, operation: Any) -> None:
     compare(setting, lambda x: operation(x, 2.5, alpha=3), torch.randn(4))
@@ -130,129 +75,9 @@ def test_a_multiple_of_an_operand_is_added(setting: Setting, operation: Any) -> 
 # --- infinity as a mask
 
 LOGITS = torch.tensor([[1.5, -0.25, 3.0, 0.5], [0.75, 2.0, -1.0, 4.0], [-2.0, 0.0, 1.0, -3.0]])
-MASK = torch.tensor([[False, True, True, False], [False, False, False, True], [True, False, False, True]])
-ADDED = torch.zeros(3, 4).masked_fill(MASK, -INF)
-FLOOR = torch.finfo(torch.float32).min
-MASKED: dict[str, Callable[[Any], Any]] = {
-    "masked_fill": lambda x: x.masked_fill(MASK, -INF),
-    "masked_fill in place": lambda x: (x * 1).masked_fill_(MASK, -INF),
-    "masked_fill with a tensor": lambda x: x.masked_fill(MASK, torch.tensor(-INF)),
-    "masked_fill with the smallest float": lambda x: x.masked_fill(MASK, FLOOR),
-    "masked_fill with a large number": lambda x: x.masked_fill(MASK, -1e9),
-    "where": lambda x: torch.where(MASK, -INF, x),
-    "where full": lambda x: torch.where(MASK, torch.full((3, 4), -INF), x),
-    "where full_like": lambda x: torch.where(MASK, torch.full_like(x, -INF), x),
-    "an added mask": lambda x: x + ADDED,
-    "an added mask of doubles": lambda x: x + ADDED.double(),
-    "an added mask of halves": lambda x: x + ADDED.half(),
-    "an added smallest float": lambda x: x + ADDED.clamp(min=FLOOR),
-    "a subtracted mask": lambda x: x - ADDED.abs(),
-    "a scaled mask": lambda x: (x + ADDED) / 8**0.5,
-    "two masks": lambda x: x + ADDED + ADDED,
-    "an assignment": lambda x: _assign(x, MASK, -INF),
-    "a column": lambda x: x.index_fill(1, torch.tensor([2]), -INF),
-    "concatenation": lambda x: torch.cat([x, torch.full((3, 2), -INF)], 1),
-    "padding": lambda x: functional.pad(x, (1, 2), value=-INF),
-}
-
-
-def _assign(x: Any, mask: Any, number: float) -> Any:
-    y = x * 1
-    y[mask] = number
-    return y
-
-
-@pytest.mark.parametrize("name", MASKED)
-def test_infinity_masks_numbers(setting: Setting, name: str) -> None:
-    mask = MASKED[name]
-    compare(setting, lambda x: mask(x).softmax(-1), LOGITS)
-
-
-@pytest.mark.parametrize("name", ["amax", "logsumexp", "argmax"])
-def test_a_mask_excludes_numbers(setting: Setting, name: str) -> None:
-    compare(setting, lambda x: getattr(x.masked_fill(MASK, -INF), name)(1), LOGITS, gradients=False)
-
-
-@pytest.mark.parametrize(
-    "compute",
-    [
-        lambda x: x > -INF,
-        lambda x: x < -INF,
-        lambda x: x == INF,
-        lambda x: x.clamp(-INF, 1.0),
-        lambda x: x.clamp(min=-1.0, max=INF),
-        lambda x: torch.maximum(x, torch.tensor(-INF)),
-        lambda x: functional.hardtanh(x, 0.0, INF),
-        lambda x: torch.isfinite(x),
-        lambda x: torch.nan_to_num(x),
-    ],
-)
-def test_infinity_is_a_bound(setting: Setting, compute: Callable[[Any], Any]) -> None:
-    result = compute(setting.put(LOGITS.numpy()))
-    found = setting.read(result) if hasattr(result, "child") else result.numpy()
-    assert_close(found, compute(LOGITS))
-    large = setting.put(np.array([1e9, -1e9]))
-    assert setting.read((large > -INF) * (large < INF)).tolist() == [1.0, 1.0]
-
-
-def test_a_mask_works_in_the_small_ring(setting: Setting) -> None:
-    encoded = torch.tensor([[1.0, 2.0, 3.0]]).fix_precision(dtype="int")
-    x = setting.share(encoded).masked_fill(torch.tensor([[False, True, False]]), -INF)
-    assert_close(setting.read(x.amax(1)), [3.0])
-    assert_close(setting.read((x * 0.3).amin(1)) < -100, [True])
-
-
-# --- pooling
-
-
-@pytest.mark.parametrize(("size", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (3, 3, 0), (2, 3, 1)])
-@pytest.mark.parametrize("shape", [(2, 2, 7, 6), (2, 7, 6)])
-@pytest.mark.parametrize("ceil", [False, True])
-def test_pools_are_those_of_torch(
-    setting: Setting, size: int, stride: int, padding: int, shape: tuple[int, ...], ceil: bool
-) -> None:
-    x = torch.randn(shape)
-    compare(setting, lambda x: functional.max_pool2d(x, size, stride, padding, ceil_mode=ceil), x)
-    for counts in (False, True):
-        compare(
-            setting,
-            lambda x, counts=counts: functional.avg_pool2d(x, size, stride, padding, ceil, counts),
-            x,
-        )
-    line = torch.randn(2, 3, 7)
-    compare(setting, lambda x: functional.max_pool1d(x, size, stride, padding, ceil_mode=ceil), line)
-    compare(setting, lambda x: functional.avg_pool1d(x, size, stride, padding, ceil), line)
-
-
-def test_a_dilated_pool_is_that_of_torch(setting: Setting) -> None:
-    compare(setting, lambda x: functional.max_pool2d(x, 2, 2, 1, 2, ceil_mode=True), torch.randn(1, 2, 7, 7))
-
-
-def test_the_places_of_a_pool_are_secret(setting: Setting) -> None:
-    result, places = functional.max_pool2d(setting.put(np.random.rand(1, 1, 4, 4)), 2, return_indices=True)
-    assert places.shape == result.shape == (1, 1, 2, 2)
-    uses: tuple[Callable[[], Any], ...] = (
-        lambda: places + 1,
-        lambda: places.float_precision(),
-        lambda: functional.max_unpool2d(result, places, 2),
-        lambda: result.flatten()[places],
-    )
-    for use in uses:
-        with pytest.raises(SyftError):
-            use()
-    with pytest.raises(OperationNotAllowedError, match="leave out `return_indices`"):
-        _ = places + 1
 
 
 # --- others
-
-
-def test_products_accumulate(setting: Setting) -> None:
-    x = torch.rand(3, 5) + 0.5
-    for axis in (0, 1, -1):
-        compare(setting, lambda x, axis=axis: x.cumprod(axis), x, gradients=False)
-    integers = setting.share(torch.tensor([3, -2, 5]))
-    assert integers.cumprod(0).get().tolist() == [3, -6, -30]
 
 
 def test_a_linear_system_has_gradients(setting: Setting) -> None:
@@ -262,36 +87,6 @@ def test_a_linear_system_has_gradients(setting: Setting) -> None:
         compare(setting, lambda a, b: torch.linalg.solve(a.mT, b), matrix, torch.randn(shape))
     compare(setting, lambda a, b: torch.linalg.solve(a, b, left=False), matrix, torch.randn(2, 3))
     compare(setting, torch.linalg.solve, torch.stack([matrix, matrix.mT]), torch.randn(2, 3, 1))
-
-
-def test_softplus_has_a_threshold(setting: Setting) -> None:
-    compare(setting, lambda x: functional.softplus(x, 3, 0.2), torch.linspace(-1, 1, 8))
-
-
-@pytest.mark.parametrize(
-    "equation",
-    [
-        *("ij,jk->ik", "ij->ji", "ij->", "ij->i", "ii->i", "ii", "bij,jk->bik"),
-        *("ij,ij->ij", "i,j->ij", "...j,jk", "ij,jk,kl->il", "bij,bij->b", "i,i", "iij,j"),
-    ],
-)
-def test_einsum_is_that_of_numpy(any_hook: Any, equation: str) -> None:
-    setting = Setting(any_hook, 2)
-    sizes = dict(zip("bijkl", (2, 3, 4, 5, 2), strict=True))
-    terms = equation.partition("->")[0].replace("...", "b").split(",")
-    arrays = [np.random.default_rng(3).normal(size=[sizes[letter] for letter in term]) for term in terms]
-    expected = np.einsum(equation, *arrays)
-    assert_close(setting.read(setting.xp.einsum(equation, *[setting.put(array) for array in arrays])), expected)
-    public = [setting.put(arrays[0]), *map(setting.plain, arrays[1:])]
-    assert_close(setting.read(setting.xp.einsum(equation, *public)), expected)
-
-
-@pytest.mark.parametrize("equation", ["ij,jk", "ij->ik", "ij->ii", "ijk->i", "ij,ij->ij"])
-def test_an_equation_that_does_not_fit_is_refused(any_hook: Any, equation: str) -> None:
-    setting = Setting(any_hook, 2)
-    x, y = setting.put(np.ones((3, 4))), setting.put(np.ones((3, 5)))
-    with pytest.raises((ValueError, RuntimeError)):
-        setting.xp.einsum(equation, *([x, y] if "," in equation else [x]))
 
 
 def test_a_layer_encodes_the_numbers_that_it_is_put_on(setting: Setting) -> None:
@@ -331,11 +126,6 @@ def test_functions_of_shared_integers_are_refused_with_the_way_out(setting: Sett
     for function in (torch.sigmoid, torch.exp, torch.std):
         with pytest.raises(PrecisionError, match=re.escape("`x.fix_precision().share(...)`")):
             function(x)
-
-
-def test_alternatives_are_for_operations_without_a_rule() -> None:
-    assert ALTERNATIVES.keys().isdisjoint(FixedPrecisionTensor.rules)
-    assert ALTERNATIVES.keys().isdisjoint(STRUCTURAL)
 
 
 # --- all functions of torch

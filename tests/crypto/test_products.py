@@ -14,7 +14,7 @@ from hypothesis import strategies as st  # noqa: E402
 
 from syft_core.crypto.products import FastestProduct  # noqa: E402
 
-from .test_protocols import make_kernels  # noqa: E402
+from .groups import make_kernels  # noqa: E402
 
 INT64, EDGES = (
     np.iinfo("int64"),
@@ -109,16 +109,3 @@ def test_a_variable_names_the_way(arrays: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SYFT_PRODUCTS", "magic")
     with pytest.raises(ValueError, match="cannot multiply by 'magic': SYFT_PRODUCTS must be one of .*digits"):
         arrays.matmul(x, x.T)
-
-
-def test_a_product_does_not_change_how_many_threads_torch_uses(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch")
-    arrays, x, before = make_kernels("torch").arrays, np.ones((70, 70), "int64"), torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        for name in arrays.ways_to_multiply():
-            monkeypatch.setenv("SYFT_PRODUCTS", name)
-            arrays.matmul(x, x)
-            assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

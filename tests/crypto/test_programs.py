@@ -279,42 +279,6 @@ def test_a_model_of_torch_and_its_gradients_are_those_of_plain_numbers(torch_hoo
     require_equal(read(setting, found), expected, 2e-2)
 
 
-@pytest.mark.filterwarnings("ignore:.*nested.tensor")
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_a_transformer_in_evaluation_computes_what_it_computes_on_plain_numbers(
-    torch_hook: Any, norm_first: bool
-) -> None:
-    setting = Setting(torch_hook)
-    layer = nn.TransformerEncoderLayer(6, 2, 8, activation="gelu", batch_first=True, norm_first=norm_first)
-    model, attention = nn.TransformerEncoder(layer, 2).eval(), nn.MultiheadAttention(6, 2, batch_first=True).eval()
-    short = torch.tensor([[False, False, True], [False, False, False]])
-    causal = nn.Transformer.generate_square_subsequent_mask(3)
-
-    def run(x: Any) -> Any:
-        with torch.no_grad():
-            return [
-                model(x),
-                model(x, src_key_padding_mask=short)[:, :2],
-                model(x, mask=causal),
-                *attention(x, x, x, key_padding_mask=short),
-                attention(x, x, x, average_attn_weights=False)[1],
-            ]
-
-    expected = run(SEQUENCE)
-    for net in (model, attention):
-        net.encrypt(workers=setting.workers, crypto_provider=setting.carol, base=2, precision_fractional=16)
-    require_equal(read(setting, run(setting.put(SEQUENCE))), expected)
-
-
-def test_plain_models_still_use_the_fused_kernels(torch_hook: Any) -> None:
-    model, enabled = nn.LSTM(6, 4), torch.backends.mkldnn.enabled
-
-    model(SEQUENCE)
-    model.encrypt(workers=Setting(torch_hook).workers, crypto_provider=Setting(torch_hook).carol)
-
-    assert torch.backends.mkldnn.enabled is enabled
-
-
 # --- what is refused
 
 REFUSED: dict[str, Program] = {

@@ -303,7 +303,7 @@ IN_LAYERS = {
     "torch.scatter",
     "torch.Tensor.scatter",
 }
-"""Rules that ``test_layers.py``, ``test_training.py`` and ``test_operations.py`` cover."""
+"""Rules that ``tests/syft_torch/test_layers.py``, ``test_training.py`` and ``test_operations.py`` cover."""
 RANDOM = {"native_dropout", "bernoulli", "aten.bernoulli.default"}
 NUMPY: dict[str, Program] = {
     "average mean": lambda x, y, p, v, m, z, s: [np.average(x), np.mean(x, axis=0, keepdims=True), x.mean(1)],

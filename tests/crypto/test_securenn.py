@@ -14,8 +14,10 @@ from syft_core.crypto.protocol import PROTOCOLS, PROVIDER, Common, Spec, Steps, 
 from syft_core.hook.chain import below_wrapper  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
-from .groups import Group  # noqa: E402
-from .test_protocols import make_kernels  # noqa: E402
+from .groups import (  # noqa: E402
+    Group,
+    make_kernels,
+)
 
 BITS = {"int64": 64, "int32": 32}
 P = securenn.P

@@ -175,19 +175,6 @@ def test_a_shared_model_learns_from_plain_data(torch_hook: Any, name: str) -> No
     check(Setting(torch_hook, 2), name, share_model=True, share_input=False)
 
 
-@pytest.mark.parametrize("mode", ["sum", "mean"])
-def test_an_embedding_bag_is_that_of_torch(torch_hook: Any, mode: str) -> None:
-    setting = Setting(torch_hook, 2)
-    bag = nn.EmbeddingBag(10, 4, mode=mode)
-    twin, words, starts = copy.deepcopy(bag), torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 4])
-    bag.fix_precision(base=BASE, precision_fractional=DIGITS).share(*setting.workers, crypto_provider=setting.carol)
-    found, expected = bag(words, starts), twin(words, starts)
-    (found * found).sum().backward()
-    (expected * expected).sum().backward()
-    assert_close(setting.read(found.detach()), expected.detach())
-    assert_close(setting.read(bag.weight.grad), twin.weight.grad)
-
-
 REFUSED: dict[str, tuple[Call, Any, str]] = {
     "batch norm in training with plain statistics": (lambda: nn.BatchNorm2d(3), IMAGES, "`model.eval()`"),
     "convolution in space": (lambda: nn.Conv3d(1, 1, 2), IMAGES[None, :1], "two-dimensional convolutions"),

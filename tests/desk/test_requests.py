@@ -16,12 +16,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from syft_core.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError
-from syft_core.desk.handlers import look_at
-from syft_core.desk.messages import AskRelease
+from syft_core.desk.errors import ReleaseError, ReleasePendingError
 from syft_core.desk.requests import MAX_OPEN
 from syft_core.exceptions import GetNotPermittedError, LedgerError, StorageError
-from syft_core.messages import Fetch, FetchAll
+from syft_core.messages import Fetch
 from syft_core.operating.storage import Storage
 from syft_core.peer import Peer
 from syft_core.workers.party.virtual import VirtualWorker
@@ -36,55 +34,6 @@ def mean(bob: Any, me: Any) -> Any:
     return bob.search("#ages")[0].mean()
 
 
-def test_what_is_approved_leaves_once_and_the_ledger_names_the_approver(bob: Any, mean: Any) -> None:
-    number = mean.request("the average age for table 1")
-    bob.approve(number, by="dr. noor")
-    kept = mean.copy()
-
-    assert mean.get(reason="table 1").item() == 15.0
-
-    assert bob.ledger[-1].reason == f"table 1, request {number}, approved by dr. noor"
-    assert bob.ledger[-1].user == "eve"
-    assert bob.ledger[-1].names == ("#ages",)
-    with pytest.raises(GetNotPermittedError, match="it is private"):
-        kept.get()
-
-
-def test_an_approval_is_valid_for_one_departure(bob: Any, mean: Any) -> None:
-    bob.approve(mean.request("table 1"))
-
-    assert mean.get(deregister_ptr=False).item() == 15.0
-    with pytest.raises(GetNotPermittedError, match="it is private"):
-        mean.get()
-
-
-def test_an_approved_copy_leaves_with_one_message_even_if_others_arrive_before_it_has_left(
-    bob: Any, me: Any, mean: Any
-) -> None:
-    bob.approve(mean.request("table 1"))
-    first, second = Fetch(mean.child.id_at_location, None, True), Fetch(mean.child.id_at_location, None, True)
-    assert bob.handle(first, me.peer).item() == 15.0
-
-    with pytest.raises(GetNotPermittedError, match="it is private"):
-        bob.handle(second, me.peer)
-
-    bob.requests.give_back([second])  # It took nothing.
-    with pytest.raises(GetNotPermittedError, match="it is private"):
-        bob.handle(second, me.peer)
-    bob.requests.give_back([first])  # The answer could not be sent.
-    assert bob.handle(second, me.peer).item() == 15.0
-
-
-def test_an_approval_outlives_a_fetch_that_fails(bob: Any, mean: Any) -> None:
-    bob.approve(mean.request("table 1"))
-    other = bob.search("#ages")[0].sum()
-
-    with pytest.raises(GetNotPermittedError):
-        mean.location.ask(FetchAll((mean.child.id_at_location, other.child.id_at_location)))
-
-    assert mean.get().item() == 15.0
-
-
 def test_the_table_shows_form_sources_user_and_reason_and_no_value(bob: Any, mean: Any) -> None:
     mean.request("table 1\nalice  approved")
 
@@ -95,21 +44,6 @@ def test_the_table_shows_form_sources_user_and_reason_and_no_value(bob: Any, mea
     assert rf"{request.id}  open   eve  Tensor[]  #ages          table 1\nalice \x20approved" in str(bob.requests)
 
 
-def test_before_a_decision_nothing_leaves(bob: Any, mean: Any) -> None:
-    number = mean.request("table 1")
-
-    with pytest.raises(GetNotPermittedError, match=f"request {number} is waiting for its owner"):
-        mean.get()
-    assert len(bob.ledger) == 0
-
-
-def test_a_denial_says_why(bob: Any, mean: Any) -> None:
-    bob.deny(mean.request("table 1"), "two patients are too few")
-
-    with pytest.raises(GetNotPermittedError, match=r"its owner denied request \w+ \(two patients are too few\)"):
-        mean.get()
-
-
 def test_the_released_value_is_the_requested_one_despite_later_writes(bob: Any, me: Any, mean: Any) -> None:
     number = mean.request("table 1")
     mean.fill_(99.0)
@@ -117,14 +51,6 @@ def test_the_released_value_is_the_requested_one_despite_later_writes(bob: Any, 
     bob.approve(number)
 
     assert mean.get().item() == 15.0
-
-
-def test_an_approval_is_valid_only_for_the_requester(bob: Any, me: Any, mean: Any) -> None:
-    bob.approve(mean.request("table 1"))
-    me.user = "mallory"
-
-    with pytest.raises(GetNotPermittedError, match="it is private"):
-        mean.get()
 
 
 def test_a_model_is_asked_for_as_a_whole(bob: Any, me: Any) -> None:
@@ -166,32 +92,6 @@ def test_an_owner_decides_once(bob: Any, mean: Any) -> None:
         bob.approve(number)
     with pytest.raises(ReleaseError, match="has no such request"):
         bob.approve("7")
-
-
-def test_the_number_of_open_requests_is_limited(bob: Any, mean: Any) -> None:
-    for _ in range(MAX_OPEN):
-        mean.request("please")
-
-    with pytest.raises(ReleaseError, match="64 requests are waiting"):
-        mean.request("please")
-
-
-def test_objects_of_others_cannot_be_requested(bob: Any, alice: Any, me: Any, mean: Any) -> None:
-    pointer = mean.child
-    stranger = alice.location_of(bob)
-
-    with pytest.raises(GetNotPermittedError, match="belongs to someone else"):
-        stranger.ask(AskRelease((pointer.id_at_location,), None, "please"))
-
-
-def test_a_request_names_objects_and_copies_each_once(bob: Any, me: Any, mean: Any) -> None:
-    location, id = mean.child._location, mean.child.id_at_location
-
-    with pytest.raises(ReleaseError, match="names no object"):
-        location.ask(AskRelease((), None, "please"))
-    location.ask(AskRelease((id,) * 1000, None, "please"))
-
-    assert len(bob.requests[0].values) == 1
 
 
 def test_ids_of_requests_are_random_and_never_used_again(hook: Any, bob: Any, mean: Any) -> None:
@@ -321,52 +221,3 @@ def test_an_approval_is_taken_back_until_it_is_fetched(bob: Any, mean: Any) -> N
 
     with pytest.raises(ReleaseError, match="it was released already"):
         bob.withdraw(request)
-
-
-def test_a_handle_follows_its_request(bob: Any, mean: Any) -> None:
-    first, second = mean.request("table 1"), mean.request("table 2")
-    assert bob.requests() == [first, second]
-    assert (first.state, first.purpose, first.reason) == ("open", "table 1", "")
-    with pytest.raises(ReleasePendingError, match=f"request {first} to worker 'bob' is waiting"):
-        first.wait(0)
-    bob.approve(first, why="fine")
-    bob.deny(second, "once is enough")
-
-    assert (first.wait(), first.reason, first.get().item()) == (first, "fine", 15.0)
-    with pytest.raises(ReleaseDeniedError, match="once is enough"):
-        second.wait()
-    with pytest.raises(ReleaseDeniedError, match="it was fetched already"):
-        first.get()
-    assert repr(first) == f"<RequestHandle {first.id} to 'bob': released>"
-
-
-def test_a_share_is_shown_with_its_parties_and_a_value_that_pretends_to_be_one_is_noticed(
-    hook: Any, bob: Any, alice: Any, me: Any
-) -> None:
-    bob.load_data([torch.tensor([7, 2**40]).private_tensor([]).tag("#codes")])
-    provider = VirtualWorker(hook, id="provider")
-    shared = torch.tensor([1.0, 2.0]).fix_prec().share(bob, alice, crypto_provider=provider)
-
-    (shared + shared).request("the sum")
-    (share,) = look_at(bob, bob.requests[-1], "noor")
-    assert "the sum of what bob and alice hold" in share["part_of"]
-    assert "warning" not in share
-
-    bob.search("#codes")[0].child.request("a share", ["bob", "alice"])
-    (lie,) = look_at(bob, bob.requests[-1], "noor")
-    assert lie["values"] == [7, 2**40]
-    assert "may be the value itself" in lie["warning"]
-
-
-def test_what_an_asker_says_about_a_request_is_cut_and_covered_by_the_digest(bob: Any, me: Any, mean: Any) -> None:
-    location, id = mean.child.location, mean.child.id_at_location
-    message = AskRelease((id,), None, "why", ("a\n" + "b" * 1000, "c"), tuple(map(str, range(1000))), "x" * 1000)
-
-    request = bob.requests.find(location.ask(message))
-
-    assert request.labels == ("a\\n" + "b" * 198,)
-    assert len(request.parties) == 64
-    assert len(request.line) == 200
-    before = request.digest
-    request.line = "another"
-    assert request.digest != before

@@ -42,7 +42,7 @@ class Websocket(TransportConformance):
         assert process.exitcode == 0
 
     def test_objects_move_in_both_directions(self, world: World) -> None:
-        """Far reaches near with a token of its own, so it cannot act for a client; ``test_tickets.py`` has tickets."""
+        """Far reaches near with a token of its own, so it cannot act for a client; ``test_links.py`` has tickets."""
         x = _tensor(world.hook, [1.0, 2.0]).send(world.near).move(world.far)
 
         with pytest.raises(TicketError, match="cannot execute a batch of 'far' on behalf of 'me'"):

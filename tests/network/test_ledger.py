@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
 import re
 import resource
 from collections.abc import Iterator
@@ -17,9 +15,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from syft_core import cli
 from syft_core.exceptions import GetNotPermittedError, LedgerError, WriteNotPermittedError
-from syft_core.ledgers.journal import MAX_TEXT, Journal
 from syft_core.messages import Batch, Call, Fetch, FetchAll, Forward, Search, SendOn
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.serde import Context, frames, from_frames
@@ -53,13 +49,6 @@ def full_disk(path: Path, room: int) -> Iterator[None]:
 
 def events(path: Path) -> list[str]:
     return [entry.event for entry in read_ledger(path)]
-
-
-def fill(path: Path, lines: int) -> None:
-    ledger = Ledger("bob", path)
-    for number in range(lines):
-        ledger.record(Entry(1.5e9 + number, "ana", number, "Tensor[2]", (1, "x"), "me", "why\n", ("#a", "")))
-    ledger.close()
 
 
 def test_departures_refusals_and_releases_are_in_the_file(bob: Any, path: Path) -> None:
@@ -244,153 +233,6 @@ def test_an_approval_that_cannot_be_recorded_is_not_given(bob: Any, path: Path) 
         mean.get()
 
 
-def test_the_chain_continues_after_a_restart(path: Path) -> None:
-    fill(path, 2)
-    fill(path, 1)
-
-    assert [entry.id for entry in read_ledger(path)] == ["", "0", "1", "0"]
-    last = list(read_ledger(path))[-1]
-    assert last == Entry(1.5e9, "ana", "0", "Tensor[2]", ("1", "x"), "me", "why\n", ("#a", ""))
-
-
-def test_an_incomplete_last_line_is_set_aside_and_reported(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    fill(path, 2)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-10])
-    torn = whole[:-10].rpartition(b"\n")[2]
-    with pytest.raises(LedgerError, match="cannot verify line 3 of .*: it is incomplete"):
-        events(path)
-
-    fill(path, 1)
-
-    assert events(path) == ["opened", "departed", "recovered", "departed"]
-    (aside,) = path.parent.glob("bob.ledger.torn-3-*")
-    assert aside.read_bytes() == torn
-    assert (
-        list(read_ledger(path))[2].reason == f"line 3 was incomplete ({len(torn)} bytes) and was moved to {aside.name}"
-    )
-    assert "line 3 was incomplete" in caplog.text
-
-
-def test_two_processes_cannot_write_to_one_ledger(path: Path) -> None:
-    first = Journal(path, "bob")
-    with pytest.raises(LedgerError, match="cannot open the ledger .*: another process writes to it"):
-        Journal(path, "bob")
-    first.close()
-    Journal(path, "bob").close()
-
-
-def test_a_changed_ledger_is_not_continued(path: Path) -> None:
-    fill(path, 3)
-    path.write_bytes(path.read_bytes().replace(b'"id":"1"', b'"id":"7"'))
-
-    with pytest.raises(LedgerError, match="cannot verify line 3"):
-        Ledger("bob", path)
-
-
-def test_verify_names_the_line_of_any_flipped_bit(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(path, 4)
-    whole = path.read_bytes()
-    source = random.Random(11)
-    places = {0, len(whole) - 1, *source.sample(range(len(whole)), 200)}
-    for place in places:
-        changed = bytearray(whole)
-        changed[place] ^= 1 << source.randrange(8)
-        path.write_bytes(changed)
-
-        code = cli.main(["ledger", "verify", str(path)])
-
-        line = whole[:place].count(b"\n") + 1
-        assert code == 1
-        assert f"cannot verify line {line} of" in capsys.readouterr().err
-
-
-def test_verify_notices_missing_and_exchanged_lines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(path, 3)
-    lines = path.read_bytes().splitlines(keepends=True)
-    assert cli.main(["ledger", "verify", str(path)]) == 0
-    head = capsys.readouterr().out.split()[-1]
-
-    for changed in ([lines[0], *lines[2:]], [lines[0], lines[2], lines[1], lines[3]]):
-        path.write_bytes(b"".join(changed))
-        assert cli.main(["ledger", "verify", str(path)]) == 1
-        assert "cannot verify line 2" in capsys.readouterr().err
-    path.write_bytes(b"".join(lines[:-1]))
-    assert cli.main(["ledger", "verify", str(path)]) == 0
-    assert cli.main(["ledger", "verify", str(path), "--head", head]) == 1
-    assert f"cannot find the hash {head}" in capsys.readouterr().err
-
-
-def test_show_prints_a_table_or_json_of_one_user_and_what_precedes_a_changed_line(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(path, 1)
-    ledger = Ledger("bob", path)
-    ledger.record(Entry(1.5e9, "bo\nb through ana", 5, "Tensor[]", (), "me"))
-    ledger.record(Entry(1.5e9, "carol", 6, "Tensor[]", (), "me"))
-    ledger.close()
-
-    assert cli.main(["ledger", "show", str(path), "--user", "ana"]) == 0
-    rows = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows] == ["line", "2", "3"]
-    assert r"bo\nb through ana" in rows[2]
-    cli.main(["ledger", "show", str(path), "--json"])
-    assert [json.loads(row)["event"] for row in capsys.readouterr().out.splitlines()] == ["opened", *["departed"] * 3]
-    path.write_bytes(path.read_bytes().replace(b"carol", b"clara"))
-    assert cli.main(["ledger", "show", str(path)]) == 1
-    shown = capsys.readouterr()
-    assert len(shown.out.splitlines()) == 4
-    assert shown.err.startswith("syft-core: cannot verify line 4")
-
-
-@pytest.mark.parametrize("verb", ["show", "verify"])
-@pytest.mark.parametrize("kind", ["missing", "folder", "empty", "text"])
-def test_what_is_not_a_ledger_is_an_error_of_one_line(
-    path: Path, verb: str, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if kind == "folder":
-        path.mkdir()
-    elif kind != "missing":
-        path.write_text("" if kind == "empty" else "root:x:0:0\n")
-
-    assert cli.main(["ledger", verb, str(path)]) == 1
-
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("syft-core: cannot ")
-    assert shown.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "token add {0}/none/tokens --user ana",
-        "certs {0}/file --host x",
-        "certs {0}/file/x --host x",
-        "token list {0}/file",
-    ],
-)
-def test_a_bad_path_is_an_error_of_one_line(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "file").chmod(0o600)
-
-    assert cli.main(command.format(tmp_path).split()) == 1
-
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.startswith("syft-core: cannot ")
-    assert shown.err.count("\n") == 1
-
-
-def test_a_long_text_of_a_peer_takes_little_room(path: Path) -> None:
-    ledger = Ledger("bob", path)
-    ledger.record(Entry(1.5e9, "ana", 1, "Tensor[]", (), "me", "x" * 1_000_000))
-    ledger.close()
-
-    assert path.stat().st_size < 2 * MAX_TEXT
-    assert list(read_ledger(path))[-1].reason.endswith("… (995904 more characters)")
-
-
 def test_memory_has_only_the_last_departures_and_a_file_has_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syft_core.workers.seeing.ledger.MAX_REMEMBERED", 3)
     ledger = Ledger("bob", path)
@@ -443,66 +285,3 @@ def test_long_tags_of_sources_do_not_take_room_with_every_departure(bob: Any, pa
     first, second = bob.ledger
     assert sum(map(len, first.names)) < 20 * 300
     assert all(one is other for one, other in zip(first.names, second.names, strict=True))
-
-
-def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="cannot open the ledger .*: Is a directory"):
-        Ledger("bob", tmp_path)
-    with pytest.raises(LedgerError, match="cannot open the ledger .*: No such file or directory"):
-        Ledger("bob", tmp_path / "missing" / "ledger")
-
-
-def test_only_the_owner_can_read_the_file(path: Path) -> None:
-    fill(path, 1)
-
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_new_file_continues_a_large_one_without_a_stop(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for start in (0, 10):  # The second ledger continues after a restart.
-        ledger = Ledger("bob", path, limit=1000)
-        for number in range(start, start + 10):
-            ledger.record(Entry(1.5e9, "ana", number, "Tensor[2]", (), "me"))
-        ledger.close()
-
-    files = sorted(path.parent.glob("bob.ledger*"))
-    assert len(files) > 3
-    assert [entry.id for entry in read_ledger(path) if entry.event == "departed"] == [str(n) for n in range(20)]
-    assert cli.main(["ledger", "verify", str(path)]) == 0
-    assert f": {sum(len(file.read_text().splitlines()) for file in files)} lines, all intact" in capsys.readouterr().out
-    ledger = Ledger("bob", path)
-    assert ledger.file is not None
-    assert ledger.file.total_size == sum(file.stat().st_size for file in files)
-    ledger.close()
-    changed = path.with_name("bob.ledger.2")
-    changed.write_bytes(changed.read_bytes().replace(b'"ana"', b'"eve"', 1))
-    assert cli.main(["ledger", "verify", str(path)]) == 1
-    assert "bob.ledger.2" in capsys.readouterr().err
-    with pytest.raises(LedgerError, match="bob.ledger.2"):
-        Ledger("bob", path)
-    changed.unlink()
-    with pytest.raises(LedgerError, match="bob.ledger.2"):
-        Ledger("bob", path)
-
-
-def test_a_crash_between_renaming_a_ledger_and_the_next_breaks_no_chain(path: Path) -> None:
-    fill(path, 2)
-    path.rename(path.with_name("bob.ledger.1"))
-
-    fill(path, 1)
-
-    assert events(path) == ["opened", "departed", "departed", "continued", "departed"]
-
-
-def test_a_file_that_was_cut_before_it_was_continued_is_noticed(path: Path) -> None:
-    ledger = Ledger("bob", path)
-    for number in range(3):
-        ledger.record(Entry(1.5e9, "ana", number, "Tensor[2]", (), "me"))
-    assert ledger.file is not None
-    aside = ledger.file.rotate()
-    ledger.record(Entry(1.5e9, "ana", 3, "Tensor[2]", (), "me"))
-    ledger.close()
-    aside.write_bytes(b"".join(aside.read_bytes().splitlines(keepends=True)[:-1]))
-
-    with pytest.raises(LedgerError, match="cannot find the hash"):
-        events(path)

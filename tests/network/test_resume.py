@@ -230,45 +230,6 @@ def test_what_a_tensor_held_when_it_was_sent_arrives_after_a_cut(connect: Any, p
     assert pointer.get().tolist() == [1.0] * 10_000
 
 
-def test_a_closed_connection_continues_its_session(connect: Any) -> None:
-    far = connect()
-    x = torch.ones(2).send(far)
-    far.close()
-    with pytest.raises(ConnectionLostError, match=r"call `connect\(\)` first"):
-        (x + 1).get()
-
-    far.connect()
-
-    assert (x + 1).get().tolist() == [2.0, 2.0]
-
-
-def test_a_worker_that_was_started_again_is_reported_and_usable(hook: Any, connect: Any, far: Any, server: Any) -> None:
-    location = connect()
-    x = torch.ones(2).send(location)
-    location.flush()
-    server.stop(1)
-    second = Server(far, "127.0.0.1", server.port, authenticate)
-    far.clear_objects()
-    second.start()
-    try:
-        with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
-            (x + 1).get()
-
-        assert (torch.ones(2).send(location) + 1).get().tolist() == [2.0, 2.0]
-    finally:
-        location.close()
-        second.stop(1)
-
-
-def test_a_worker_that_stays_away_is_named(connect: Any, server: Any) -> None:
-    location = connect()
-    server.stop(1)
-    location.timeout = 0.3
-
-    with pytest.raises(ConnectionLostError, match="cannot reach the worker at ws://127.0.0.1"):
-        location.flush()
-
-
 def test_the_objects_of_a_client_that_is_gone_are_removed(hook: Any, far: Any) -> None:
     server = Server(far, "127.0.0.1", 0, authenticate, heartbeat=0.05, session_timeout=1)
     server.start()
@@ -321,17 +282,6 @@ def test_a_session_belongs_to_its_user(hook: Any, connect: Any, server: Any) -> 
 
     assert len(server.sessions) == 3
     assert x.get().tolist() == [1.0, 1.0]
-
-
-def test_connecting_twice_returns_the_same_location(connect: Any, server: Any) -> None:
-    first = connect()
-    x = torch.ones(2).send(first)
-
-    second = connect()
-
-    assert second is first
-    assert (x + torch.ones(2).send(second)).get().tolist() == [2.0, 2.0]
-    assert len(server.sessions) == 1
 
 
 def test_a_session_that_ends_leaves_the_objects_of_another_session_of_the_client(hook: Any, far: Any) -> None:

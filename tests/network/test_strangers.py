@@ -125,15 +125,6 @@ def test_another_websocket_library_can_be_a_client(server: Any) -> None:
         assert [item[1] for item in reply.value] == [("#count",)]
 
 
-def test_fragmented_messages_are_put_together(server: Any) -> None:
-    message = pack(1, *frames(Batch(1, (Search(("#count",)),), True)))
-
-    with by_library(server) as connection:
-        connection.send([message[:3], message[3:30], b"", message[30:]])
-
-        assert unpack(connection.recv()).failure is None
-
-
 @pytest.mark.usefixtures("others")
 @pytest.mark.parametrize(
     "message",
@@ -192,41 +183,6 @@ def test_a_client_that_vanishes_in_the_middle_of_a_message_is_forgotten(server: 
     with by_library(server) as connection:
         connection.socket.sendall(struct.pack(">BBH", 0x82, 0xFE, len(message)) + bytes(4) + message[:20])
         connection.socket.shutdown(socket.SHUT_RDWR)
-
-
-def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWorker, connect: Any) -> None:
-    slow = Server(far, "127.0.0.1", 0, authenticate, io_timeout=0.3)
-    slow.start()
-    far.load_data([torch.zeros(1_000_000).tag("#big")])
-    id = far.object_store.search(("#big",))[0]
-
-    with by_library(slow) as connection:
-        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.protocol.max_size = None
-        for number in range(1, 20):
-            message = pack(number, *frames(Batch(number, (Fetch(id, keep=True),), True)))
-            request = struct.pack(">BBH", 0x82, 0xFE, len(message)) + bytes(4) + message
-            try:
-                connection.socket.sendall(request)
-            except OSError:  # The server may close the connection while the client still sends.
-                break
-        while not slow.sessions[0].session.sent or slow.sessions[0].connection is not None:
-            time.sleep(0.01)
-
-    location = connect(port=slow.port)
-    assert (torch.ones(1).send(location) + 1).get().tolist() == [2.0]
-    location.close()
-    slow.stop(1)
-
-
-def test_an_oversized_message_is_refused_before_it_is_received(hook: Any, connect: Any, server: Any) -> None:
-    with by_library(server) as connection:
-        limit = server.worker.limits.max_bytes
-        head = struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", limit + 1)
-        connection.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + limit + 1) + bytes(4) + head)
-
-        with pytest.raises(ConnectionClosed):
-            connection.recv(60)
 
 
 def test_the_user_comes_from_the_connection(connect: Any, far: Any) -> None:
@@ -326,16 +282,6 @@ def test_a_client_that_sends_on_without_answering_the_worker_is_disconnected(ser
         with pytest.raises(ConnectionClosed):
             connection.recv(60)
     assert len(server.sessions[0].waiting) <= MAX_WAITING + 1
-
-
-@pytest.mark.parametrize("opcode", [0x0, 0x1, 0x3, 0x7, 0xB])
-def test_a_frame_of_another_kind_is_refused_before_it_is_received(server: Any, opcode: int) -> None:
-    with by_library(server) as connection:
-        length = 1 << 40 if opcode < 8 else 100
-        connection.socket.sendall(struct.pack(">BBQ", 0x80 | opcode, 0xFF, length) + bytes(4))
-
-        with pytest.raises(ConnectionClosed):  # It does not wait for the rest.
-            connection.recv(60)
 
 
 def _send_until_closed(connection: Any, commands: Callable[[int], tuple[Any, ...]]) -> bool:

@@ -94,28 +94,6 @@ def test_a_client_certificate_is_not_a_server_certificate(tmp_path: Path) -> Non
         shake_hands(tmp_path, make_trusting_context(tmp_path, None), "localhost")
 
 
-def test_only_the_owner_can_read_the_keys(tmp_path: Path) -> None:
-    make(tmp_path / "new", "--host", "localhost", "--client", "ana")
-
-    keys = sorted((tmp_path / "new").glob("*.key"))
-    assert [key.name for key in keys] == ["ca.key", "client-ana.key", "server.key"]
-    assert {key.stat().st_mode & 0o777 for key in keys} == {0o600}
-
-
-def test_a_later_call_signs_with_the_same_authority_and_overwrites_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make(tmp_path, "--host", "localhost", "--client", "ana")
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-
-    assert make(tmp_path, "--client", "bo", "ana") == 1
-    assert f"cannot write {tmp_path / 'client-ana.pem'}: it exists" in capsys.readouterr().err
-    assert make(tmp_path, "--host", "localhost") == 1
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert make(tmp_path, "--client", "bo") == 0
-    assert user_in(shake_hands(tmp_path, make_trusting_context(tmp_path, "bo"), "localhost")) == "bo"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -134,14 +112,6 @@ def test_wrong_input_is_refused_before_anything_is_written(
     assert make(tmp_path / "new", *options) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
-
-
-def test_an_authority_without_its_key_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make(tmp_path, "--host", "localhost")
-    (tmp_path / "ca.key").unlink()
-
-    assert make(tmp_path, "--client", "ana") == 1
-    assert "it is missing or damaged; put the key of ca.pem there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("certificate", [None, {}, {"subject": ()}, {"subject": ((("commonName", ""),),)}])

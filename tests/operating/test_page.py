@@ -5,106 +5,38 @@ from __future__ import annotations
 import html
 import http.client
 import json
-import logging
-import re
 import shutil
 import socket
 import ssl
 import subprocess
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from syft_core.cli import main
 from syft_core.desk.errors import ReleasePendingError
 from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, WebsocketServerWorker, make_server_context
 from syft_core.operating import page as page_module
-from syft_core.operating import views
-from syft_core.operating.logs import configure_logs
-from syft_core.operating.metrics import Files
 from syft_core.operating.page import Page, SignIns
 from syft_core.operating.quotas import Allowance, QuotaGuard
-from syft_core.operating.throttle import FREE, Throttle
-from syft_core.operating.tokens import TokenFile
+from syft_core.operating.throttle import FREE
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
 from ..network.served import Served, serve
+from .browsing import Browser, ask_for_release, path_of
 
 torch = pytest.importorskip("torch")
-EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
 @pytest.fixture
 def served(hook: Any) -> Iterator[Served]:
     with serve(hook) as served:
         yield served
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: str
-
-
-class Browser:
-    """Keeps a cookie and sends forms, as far as the page needs it."""
-
-    def __init__(self, page: Page, address: str = "127.0.0.1") -> None:
-        self._page, self._address = page, address
-        self.cookie = ""
-
-    def request(self, method: str, path: str, body: str | None = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", self._page.port, timeout=20, source_address=(self._address, 0)
-        )
-        if method == "POST" and "Authorization" not in headers:
-            headers.setdefault("Origin", f"http://127.0.0.1:{self._page.port}")
-        if self.cookie:
-            headers["Cookie"] = f'other="[1, 2"; {self.cookie}; last'
-        with closing(connection):  # Also if the page does not answer.
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            answer = Answer(response.status, dict(response.getheaders()), response.read().decode())
-        if "Set-Cookie" in answer.headers:
-            self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
-        return answer
-
-    def get(self, path: str, token: str | None = None) -> Answer:
-        return self.request("GET", path, **({} if token is None else {"Authorization": f"Bearer {token}"}))
-
-    def csrf(self, path: str) -> str:
-        found = re.search(r'name="csrf" value="([0-9a-f]+)"', self.get(path).body)
-        assert found is not None
-        return found[1]
-
-    def review(self, path: str) -> dict[str, str]:
-        """Return the hidden fields of the forms of a request."""
-        return dict(re.findall(r'type="hidden" name="(\w+)" value="([0-9a-f]+)"', self.get(path).body))
-
-    def post(self, path: str, **fields: str) -> Answer:
-        return self.request("POST", path, urlencode(fields))
-
-    def sign_in(self, token: str = "owner-secret") -> Answer:
-        return self.post("/login", token=token, csrf=self.csrf("/login"))
-
-
-def path_of(served: Served, place: int = 0) -> str:
-    return f"/requests/{served.worker.requests[place].id}"
-
-
-def ask_for_release(served: Served, reason: str = "for the paper") -> Any:
-    served.worker.load_data([torch.tensor([86753.0]).private_tensor([]).tag("#ages")])
-    bob = served.connect()
-    pointer = bob.search("#ages")[0] * 2
-    pointer.request(reason)
-    return pointer
 
 
 # --- who sees it
@@ -249,25 +181,6 @@ def test_every_change_needs_the_origin_of_the_page(served: Served, origin: str) 
     del pointer
 
 
-def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
-    now, waits = [0.0], []
-    throttle = Throttle(lambda: now[0])
-    for _ in range(FREE - 1):
-        throttle.note_failure("a")
-    assert throttle.wait_for("a") == 0
-
-    for _ in range(8):
-        throttle.note_failure("a")
-        waits.append(throttle.wait_for("a"))
-        now[0] += waits[-1]
-        assert throttle.wait_for("a") == 0
-
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
-    now[0] += 601
-    throttle.note_failure("a")
-    assert throttle.wait_for("a") == 0
-
-
 @pytest.mark.parametrize("name", ["Authorization: Bearer owner-secret", "Content-Length: 0"])
 def test_a_header_that_is_repeated_is_refused(served: Served, name: str) -> None:
     method = "GET" if name.startswith("A") else "POST"
@@ -275,24 +188,6 @@ def test_a_header_that_is_repeated_is_refused(served: Served, name: str) -> None
         sock.sendall(f"{method} / HTTP/1.1\r\n{name}\r\n{name}\r\n\r\n".encode())
 
         assert sock.recv(4096).startswith(b"HTTP/1.0 400 Bad Request")
-
-
-@pytest.mark.parametrize(
-    ("guesses", "waits", "free"),
-    [
-        ("2001:db8::{:x}", "2001:db8::ffff", "2001:db8:0:1::1"),
-        ("fe80::{:x}%eth0", "fe80::ffff%eth1", "fe80:0:0:1::1"),
-        ("::ffff:10.0.0.1", "10.0.0.1", "10.0.0.2"),
-    ],
-)
-def test_the_addresses_of_a_network_wait_together(guesses: str, waits: str, free: str) -> None:
-    throttle = Throttle(lambda: 0.0)
-
-    for number in range(FREE):
-        throttle.note_failure(guesses.format(number))
-
-    assert throttle.wait_for(waits) == 1
-    assert throttle.wait_for(free) == 0
 
 
 def test_without_tls_the_page_is_for_this_machine_only(hook: Any) -> None:
@@ -384,81 +279,11 @@ def test_every_answer_forbids_scripts_frames_and_caches(served: Served) -> None:
         assert "style=" not in answer.body
 
 
-def test_the_page_shows_names_forms_and_counts_but_no_values(served: Served) -> None:
-    pointer = ask_for_release(served)
-    served.worker.load_data([torch.tensor([[1.5, 2.5]]).tag("#dose").describe("milligrams")])
-    bob = served.clients[0]
-    (bob.search("#dose")[0] + 1).get(reason="a look")
-
-    shown = Browser(served.page).get("/", "owner-secret").body
-
-    for text in ("#ages", "PrivateTensor&gt;Tensor[1]", "#dose", "Tensor[1, 2]", "milligrams", "nobody", "the owner"):
-        assert text in shown
-    for text in ("ana", bob.client_id, "a look", "for the paper", "no quotas", "operations per second"):
-        assert text in shown
-    assert "86753" not in shown
-    assert "1.5" not in re.sub(r"<style>.*</style>|<svg.*?</svg>", "", shown, flags=re.DOTALL)
-    del pointer
-
-
-def test_what_peers_write_is_escaped_wherever_it_is_shown(hook: Any) -> None:
-    with serve(hook, id=f"bob{EVIL}") as served:
-        served.tokens["evil"] = Identity(f"eve{EVIL}", True)
-        bob = served.connect("evil")
-        data = torch.ones(2).tag(f"#t{EVIL}").describe(f"d{EVIL}").send(bob)
-        data.publish()
-        served.worker.load_data([torch.ones(3).private_tensor([f"user{EVIL}"]).tag("#mine")])
-        secret = bob.search("#mine")[0] + 1
-        data.copy().get(reason=f"because{EVIL}")
-        secret.request(f"reason{EVIL}")
-        secret.request(f"again{EVIL}")
-        first, second = path_of(served), path_of(served, 1)
-        browser = Browser(served.page)
-        browser.sign_in("evil")
-        browser.post(f"{first}/deny", why=f"answer{EVIL}", **browser.review(first))
-        limit(served, f"quota{EVIL}")
-
-        pages = [browser.get(path).body for path in ("/", first, second, "/login", f"/{EVIL[:8]}")]
-
-    for shown in pages:
-        assert "<script" not in shown
-        assert "<img" not in shown
-        assert "onerror=alert(2)&gt;" in shown or "onerror" not in shown
-    for word in ("bob", "eve", "#t", "d", "user", "because", "reason", "again", "answer", "quota"):
-        assert f"{word}&lt;script&gt;" in "".join(pages), word
-
-
-def test_long_texts_of_peers_are_cut(served: Served) -> None:
-    bob, long = served.connect(), "x" * 4000
-    users = [f"{long}{number}" for number in range(100)]
-    kept = [torch.ones(1).private_tensor(users).tag(*[f"#{long}{number}" for number in range(64)]).describe(long)]
-    served.worker.load_data(kept)
-    bob.search(f"#{long}0")[0].request(long)
-    torch.ones(1).send(bob).get(reason=long)
-    browser = Browser(served.page)
-    browser.sign_in()
-
-    assert len(browser.get("/").body) < 50_000
-
-
 def limit(served: Served, user: str) -> None:
     """Limit what a user may use of the worker."""
     guard = QuotaGuard(served.worker, {user: Allowance(objects=100, bytes=2_000_000, cpu_seconds=30)})
     guard.account_of(user)
     served.worker.guard = guard
-
-
-def test_quotas_are_shown_with_the_users(served: Served) -> None:
-    limit(served, "ana")
-    x = torch.ones(1000).send(served.connect())
-    served.clients[0].flush()
-
-    shown = Browser(served.page).get("/", "owner-secret").body
-
-    for text in ("1 of 100", "4.0 kB of 2.0 MB", "30 per minute", "no limit"):
-        assert text in shown
-    assert "no quotas" not in shown
-    del x
 
 
 def test_the_page_is_shown_while_the_worker_computes(served: Served) -> None:
@@ -468,15 +293,6 @@ def test_the_page_is_shown_while_the_worker_computes(served: Served) -> None:
         shown = Browser(served.page).get("/", "owner-secret").body
 
     assert "not known while it computes" in shown
-
-
-def test_a_long_list_is_cut(served: Served) -> None:
-    served.worker.load_data([torch.ones(1) for _ in range(views.MAX_ROWS + 7)])
-
-    shown = Browser(served.page).get("/", "owner-secret").body
-
-    assert "… and 7 more" in shown
-    assert shown.count("Tensor[1]") == views.MAX_ROWS
 
 
 # --- what an owner can do
@@ -585,66 +401,6 @@ def test_a_supervisor_passes_on_the_socket_and_the_number_of_restarts(hook: Any)
         page.stop()
 
     assert "syft_restarts_total 3\n" in metrics
-
-
-def test_metrics_count_and_name_nobody(served: Served) -> None:
-    pointer = ask_for_release(served)
-    with pytest.raises(GetNotPermittedError):
-        pointer.get()
-    with pytest.raises(AuthenticationError):
-        served.connect("guess")
-    assert Browser(served.page).get("/metrics").status == 401
-    signed_in = Browser(served.page)
-    signed_in.sign_in()
-    assert signed_in.get("/metrics").status == 401
-
-    answer = Browser(served.page).get("/metrics", "ana-secret")
-
-    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    samples = dict(line.rsplit(" ", 1) for line in answer.body.splitlines() if not line.startswith("#"))
-    stats = served.worker.stats
-    assert int(samples["syft_messages_total"]) == stats.messages > 0
-    assert int(samples["syft_operations_total"]) == stats.operations > 0
-    assert int(samples["syft_received_bytes_total"]) == stats.bytes_in > 0
-    assert int(samples["syft_sent_bytes_total"]) == stats.bytes_out > 0
-    assert samples["syft_sessions_total"] == samples["syft_connections"] == "1"
-    assert samples['syft_refusals_total{what="connection"}'] == "1"
-    assert samples['syft_refusals_total{what="command"}'] == "1"
-    assert samples['syft_requests{state="open"}'] == "1"
-    assert samples["syft_restarts_total"] == samples["syft_departures_total"] == "0"
-    for line in answer.body.splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) syft_\w+ .+|syft_\w+(\{\w+="[\w.+]+"\})? [\d.]+', line)
-    for secret in ("ana", "#ages", "86753"):
-        assert secret not in answer.body
-
-
-@pytest.fixture
-def _root_logger() -> Iterator[None]:
-    """Restore the configuration of logs."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-@pytest.mark.usefixtures("_root_logger")
-def test_logs_are_lines_of_json_and_contain_no_token(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logs("json")
-    pointer = ask_for_release(served)
-    browser = Browser(served.page)
-    browser.sign_in("guess")
-    browser.sign_in()
-    browser.post(f"{path_of(served)}/approve", **browser.review(path_of(served)))
-
-    written = capsys.readouterr().err
-    lines = {line["event"]: line for line in map(json.loads, written.splitlines())}
-    assert {"refused a token", "signed in", "request approved"} <= set(lines)
-    assert (lines["request approved"]["id"], lines["request approved"]["by"]) == (path_of(served)[-16:], "Dr. Noor")
-    assert lines["signed in"]["address"] == "127.0.0.1"
-    assert "secret" not in written
-    assert "guess" not in written
-    del pointer
 
 
 # --- bad input
@@ -840,28 +596,3 @@ def test_the_history_of_requests_is_there_after_a_restart(hook: Any, tmp_path: P
         for text in ("the first", "too few", "the second", "by Dr. Noor"):
             assert text in shown
         served.worker.ledger.close()
-
-
-def test_metrics_have_memory_disk_ledger_size_latency_expiry_and_release(hook: Any, tmp_path: Path) -> None:
-    assert main(["certs", str(tmp_path / "certs"), "--host", "localhost", "--days", "2"]) == 0
-    for days in ("9d", "3d", "never"):
-        assert main(["token", "add", str(tmp_path / "tokens.json"), "--user", "ana", "--expires", days]) == 0
-    files = Files(tmp_path / "certs" / "server.pem", TokenFile(tmp_path / "tokens.json"), tmp_path)
-    with serve(hook, ledger=Ledger("hospital", path=tmp_path / "ledger")) as served:
-        served.page._files = files
-        torch.ones(2).send(served.connect()).get()
-        metrics = Browser(served.page).get("/metrics", "ana-secret").body
-        samples = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
-
-        days = [
-            (int(samples[f"syft_{name}_expiry_seconds"]) - time.time()) / 86_400 for name in ("certificate", "token")
-        ]
-        assert days == [pytest.approx(2, abs=0.1), pytest.approx(3, abs=0.1)]
-        assert int(samples['syft_batch_seconds_bucket{le="+Inf"}']) == int(samples["syft_batch_seconds_count"]) > 0
-        assert float(samples["syft_batch_seconds_sum"]) > 0
-        assert 'syft_disk_free_bytes{of="store"}' in samples
-
-        assert f"\nsyft_ledger_bytes {(tmp_path / 'ledger').stat().st_size}\n" in metrics
-        assert re.search(r"\nsyft_memory_peak_bytes [1-9]\d{6,}\n", metrics)
-        assert re.search(r'\nsyft_disk_free_bytes\{of="ledger"\} \d+\n', metrics)
-        assert re.search(r'\nsyft_info\{version="[0-9.]+"\} 1\n', metrics)

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from syft_core.workers.party.virtual import VirtualWorker
+
+from ..crypto.conftest import any_hook, anywhere, shared, torch_anywhere, torch_hook, two  # noqa: F401  # fixtures
+
 
 @pytest.fixture
 def hook() -> Iterator[Any]:
@@ -13,3 +17,19 @@ def hook() -> Iterator[Any]:
 
     with TorchHook(torch) as hook:
         yield hook
+
+
+@pytest.fixture(params=[False, True], ids=["in-process", "by-wire"])
+def serialize(hook: Any, request: Any) -> bool:
+    hook.local_worker.serialize = bool(request.param)
+    return bool(request.param)
+
+
+@pytest.fixture
+def bob(hook: Any, serialize: bool) -> Any:
+    return VirtualWorker(hook, id="bob", serialize=serialize)
+
+
+@pytest.fixture
+def alice(hook: Any, serialize: bool) -> Any:
+    return VirtualWorker(hook, id="alice", serialize=serialize)

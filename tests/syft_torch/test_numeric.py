@@ -21,7 +21,6 @@ from syft_core.tensors.codecs import register_layer_codec  # noqa: E402
 from syft_core.tensors.logging import LoggingTensor  # noqa: E402
 from syft_core.tensors.numeric import NumericTensor  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
-from syft_torch.aten import ATEN  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 from syft_torch.numeric import NumericWrapper  # noqa: E402
 from syft_torch.wrapper import Wrapper  # noqa: E402
@@ -449,20 +448,6 @@ def test_a_transparent_layer_works_above_and_below(caplog: pytest.LogCaptureFixt
     assert (type(below), type(below.child.child)) == (NumericWrapper, LoggingTensor)
     below.mul_(2)
     assert below.child.child.child.tolist() == [2**25, 2**25]
-
-
-def test_the_table_takes_its_facts_from_torchs_schemas() -> None:
-    op = ATEN.look_up("aten.mul_.Tensor")
-    assert ATEN.of(torch.ops.aten.mul_.Tensor) is op
-    assert (op.name, op.operation, op.attr, op.inplace, op.reveals) == ("aten.mul_.Tensor", "mul", "mul_", True, False)
-    assert (ATEN.look_up("aten.mul.Tensor").operation, ATEN.look_up("aten.rsub.Scalar").operation) == ("mul", "sub")
-    assert not ATEN.look_up("aten.add.out").inplace
-    assert ATEN.look_up("aten.add.out").operation == ATEN.look_up("aten.add.out").attr == "aten.add.out"
-    assert ATEN.look_up("aten._foreach_add_.List").each == "add"
-    assert ATEN.look_up("aten._local_scalar_dense.default").reveals
-    for name in ("aten.mul.Nothing", "aten.nothing.default", "prims.mul.default", "aten.mul", "aten.__name__.upper"):
-        with pytest.raises(OperationNotAllowedError, match="not in the aten op table"):
-            ATEN.look_up(name)
 
 
 def test_unhooking_after_encoded_training_leaves_torch_as_it_was(hook: Any) -> None:

@@ -8,7 +8,7 @@ D       what went wrong                               also
 05      inverting counted as in place                 ``tests/core/test_defects.py``
 06      ``!=`` of pointers
 07      the clone of a gradient was the tensor
-08      ``size()``; recurrent layers on remote data   ``tests/syft_torch/remote/test_modules.py``
+08      ``size()``; recurrent layers on remote data   ``tests/syft_torch/test_module.py``
 09      metadata of the empty wrapper
 10      printing and a second get after get           ``test_bad_input.py``
 11, 12  collocation of functions and modules          ``test_bad_input.py``
@@ -19,14 +19,14 @@ D       what went wrong                               also
 19      a gradient before backward
 20, 21  unknown workers, and none at all              ``test_bad_input.py``
 22      where a pointer says that its object is
-23      combining pointers                            ``test_multi_pointer.py``
+23      combining pointers                            ``tests/pointers/test_multi_pointer.py``
 24      modes that were not sent
 25      ``torch.autograd.grad``
 26      values revealed implicitly                    ``test_choke_point.py``: every operation
-27, 85  optimizers of parameters that travel          ``tests/syft_torch/remote/test_optimizers.py``: every optimizer
+27, 85  optimizers of parameters that travel          ``tests/syft_torch/test_optim.py``: every optimizer
 28      pointers in bytes                             ``tests/serde/test_defects.py``
 29      deep copies
-33      ``Module.move`` and ``Module.send(a, b)``     ``tests/syft_torch/remote/test_modules.py``
+33      ``Module.move`` and ``Module.send(a, b)``     ``tests/syft_torch/test_module.py``
 50      any method of any object                      ``test_choke_point.py``
 63      the storage behind a slice                    ``tests/serde/test_defects.py``
 64, 65  pickles and files                             ``tests/serde/test_defects.py``, ``tests/serde/test_safety.py``

@@ -19,8 +19,6 @@ pytest.importorskip("expecttest", reason="torch's own samples need it")
 
 import torch
 
-from syft_core.exceptions import IdNotUniqueError
-from syft_core.messages import Run
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
 
@@ -168,25 +166,6 @@ def test_a_failed_call_changes_nothing(bob: Any) -> None:
 
     assert bob._objects == before
     assert p.get().tolist() == [1.0, 1.0]
-
-
-def test_a_result_does_not_overwrite_another_object(bob: Any, me: Any) -> None:
-    p, other = torch.ones(2).send(bob), torch.zeros(2).send(bob)
-
-    with pytest.raises(IdNotUniqueError):
-        me.location_of(bob).ask(Run("torch", "torch.Tensor.add", (p.child, 1), {}, other.id_at_location))
-
-    assert other.get().tolist() == [0.0, 0.0]
-
-
-def test_several_results_are_kept_all_or_none(bob: Any, me: Any) -> None:
-    p, other = torch.arange(4.0).send(bob), torch.zeros(2).send(bob)
-    second = other.id_at_location
-
-    with pytest.raises(IdNotUniqueError):
-        me.location_of(bob).ask(Run("torch", "torch.chunk", (p.child, 2), {}, second - 1))
-
-    assert bob.objects_count == 2
 
 
 SILENT = """

@@ -9,7 +9,6 @@ import pytest
 import syft_core as sy
 from syft_core.messages import Tag
 from syft_core.peer import Peer
-from syft_core.workers.moving.transfer import give_away
 
 torch = pytest.importorskip("torch")
 
@@ -37,14 +36,6 @@ def test_a_trace_shows_every_tensor_of_a_module_that_is_sent(carol: Any) -> None
     assert [event.kind for event in trace] == ["Store", "Store"]
 
 
-def test_objects_that_cannot_be_given_away_are_still_there(hook: Any, carol: Any) -> None:
-    values = [torch.ones(2), lambda: None, torch.zeros(2)]
-    with pytest.raises(sy.exceptions.SerdeError):
-        give_away(values, carol)
-    assert [type(value).__name__ for value in values] == ["Tensor", "function", "Tensor"]
-    assert values[0].tolist() == [1.0, 1.0]
-
-
 def test_an_optimizer_step_of_published_parameters_is_refused(hook: Any, carol: Any) -> None:
     model = torch.nn.Linear(2, 1).send(carol)
     model(torch.ones(1, 2).send(carol)).sum().backward()
@@ -52,24 +43,6 @@ def test_an_optimizer_step_of_published_parameters_is_refused(hook: Any, carol: 
     carol.object_store.entry(model.bias.id_at_location).publisher = Peer("eve")
     with pytest.raises(sy.exceptions.WriteNotPermittedError):
         step(model)
-
-
-def test_a_fetched_number_does_not_bring_the_memory_that_it_was_taken_from(carol: Any) -> None:
-    p = torch.arange(1000.0, requires_grad=True).send(carol)
-    number = (p * 1)[3].get()
-    assert number.item() == 3.0
-    assert number.untyped_storage().nbytes() == number.element_size()
-
-
-def test_a_fetched_number_shares_no_memory_with_a_graph(carol: Any) -> None:
-    p = torch.tensor(2.0, requires_grad=True).send(carol)
-    result = p.exp()  # The graph needs the result.
-    doubled = result * 2
-    fetched = result.get()
-    fetched.zero_()
-    doubled.backward()
-    assert p.grad.get().item() == pytest.approx(2 * 7.389056, rel=1e-6)
-    assert fetched.owner is not carol
 
 
 def test_the_gradient_of_a_fetched_object_cannot_be_read_although_another_client_needs_the_object(carol: Any) -> None:
@@ -91,18 +64,6 @@ def test_a_policy_that_is_set_after_a_module_was_sent_applies_to_it(carol: Any) 
     assert model.location is carol
     carol.policy = "unless_private"
     assert model.get().location is None
-
-
-def test_a_tensor_that_shares_memory_with_a_sent_module_does_not_change(carol: Any) -> None:
-    model = torch.nn.Linear(2, 1)
-    before, alias = model.weight.detach().clone(), model.weight.detach()
-    for _ in range(2):
-        model.send(carol)
-        model(torch.ones(1, 2).send(carol)).sum().backward()
-        step(model)
-        model.get()
-    assert torch.equal(alias, before)
-    assert not torch.equal(model.weight, before)
 
 
 def test_the_ledger_names_all_sources_of_a_tensor_that_is_stored_under_two_ids(carol: Any) -> None:

@@ -16,7 +16,6 @@ from syft_core.exceptions import (
     OperationNotAllowedError,
     SendNotPermittedError,
     ValueRefusedError,
-    WriteNotPermittedError,
 )
 from syft_core.messages import Fetch, Forward, SendOn
 from syft_core.tensors.logging import LoggingTensor
@@ -408,48 +407,6 @@ def test_a_worker_may_let_only_published_things_leave(public: Any, bob: Any) -> 
     with pytest.raises(GetNotPermittedError, match="only published objects"):
         (public + 1).get()
     assert public.publish().get().tolist() == [10.0, 20.0, 30.0]
-
-
-# --- what is stored along with the data
-
-
-def test_uninitialized_memory_is_not_shown(bob: Any) -> None:
-    secret = store(bob, ["alice"], [7.0] * 3000)
-    public = torch.zeros(3000).send(bob)
-
-    for _ in range(20):
-        secret * 1  # made and dropped: its memory is free
-        sparse = public.new_empty_strided((2,), (2999,))
-        for unset in (
-            torch.empty_like(public),
-            public.new_empty(3000),
-            public.new_empty_strided((3000,), (1,)),
-            sparse,
-        ):
-            assert unset.copy().get().eq(0).all()
-            assert bob.get_obj(unset.id_at_location).untyped_storage().tolist() == [0] * 12000
-        assert public.clone().resize_(6000).get().eq(0).all()
-
-
-@pytest.mark.parametrize(
-    "look",
-    [
-        lambda v: v.as_strided((5,), (1,), 10),
-        lambda v: torch.as_strided(v, (5,), (1,), 10),
-        lambda v: torch.as_strided_copy(v, (5,), (1,), 10),
-        lambda v: v.resize_(100),
-        lambda v: v.resize_as_(v.new_zeros(100)),
-        lambda v: v.detach().as_strided((5,), (1,), 10),
-    ],
-)
-def test_memory_outside_a_view_is_not_shown(bob: Any, look: Callable[[Any], Any]) -> None:
-    whole = torch.arange(1000.0)
-    bob.load_data([whole[:3].tag("#part")])
-    (part,) = bob.search("#part")
-
-    with pytest.raises((ValueRefusedError, WriteNotPermittedError), match="is part of a larger one|it is published"):
-        look(part)
-    assert part.clone().as_strided((2,), (2,)).get().tolist() == [0.0, 2.0]
 
 
 # --- lineage

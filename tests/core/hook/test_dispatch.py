@@ -5,14 +5,13 @@ from typing import Any, ClassVar
 import pytest
 import toy
 from syft_toy.hook import ToyHook
-from syft_toy.wrapper import Wrapper
 from toy_layers import Negating, Scaled, Watcher, under, values
 
 from syft_core.exceptions import MixedLayersError, NotRegisteredError, OperationNotAllowedError
 from syft_core.hook import caches, hook_args
 from syft_core.hook import dispatch as dispatching
 from syft_core.hook.attributes import describe_op
-from syft_core.hook.dispatch import OPAQUE, TRANSPARENT, WRAPPER, dispatch, forward, framework_of
+from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.overload import overloaded
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
@@ -129,39 +128,6 @@ def test_layers_without_a_wrapper_are_dispatched_too() -> None:
 
 
 # --- several layers in one call
-
-
-@pytest.mark.parametrize("flip", [False, True])
-def test_the_layer_of_the_higher_rank_is_unwrapped_first(flip: bool) -> None:
-    operands = [Watcher().on(toy.Vector([1.0])), Scaled().on(toy.Vector([2.0]))]
-
-    x, y = reversed(operands) if flip else operands
-
-    assert str(x + y) == "(Wrapper)>Watcher>Scaled>Vector([3.0])"
-
-
-def test_ranks_are_in_the_order_of_the_chain() -> None:
-    assert WRAPPER > TRANSPARENT > OPAQUE
-    assert (Wrapper.rank, Watcher.rank, AbstractTensor.rank) == (WRAPPER, TRANSPARENT, OPAQUE)
-
-
-def test_two_types_of_opaque_layers_in_one_call_are_refused_with_advice() -> None:
-    with pytest.raises(MixedLayersError) as caught:
-        Scaled().on(toy.Vector([1.0])) * Negating().on(toy.Vector([1.0]))
-
-    assert str(caught.value) == (
-        "cannot run 'toy.Vector.__mul__': it mixes a Scaled with a Negating; "
-        "put both operands under the same layers first, e.g. `Scaled().on(x)`"
-    )
-
-
-def test_opaque_layers_are_refused_also_in_lists_and_keywords() -> None:
-    x, y = Scaled().on(toy.Vector([1.0])), Negating().on(toy.Vector([1.0]))
-
-    with pytest.raises(MixedLayersError, match="mixes a Scaled with a Negating"):
-        toy.cat([x, y])
-    with pytest.raises(MixedLayersError, match="mixes a Scaled with a Negating"):
-        toy.add(x, 1, out=y)
 
 
 def test_different_attributes_are_refused_with_advice() -> None:

@@ -11,9 +11,7 @@ from toy_layers import Negating, Pointer, Scaled, Watcher, under, values
 from syft_core.exceptions import (
     AlreadyRegisteredError,
     MixedLayersError,
-    NotRegisteredError,
     ObjectNotFoundError,
-    PlanMismatchError,
     PureFrameworkTensorFoundError,
     RemoteObjectFoundError,
     ResponseSignatureError,
@@ -78,10 +76,6 @@ def test_all_lists_existing_names_once() -> None:
 
 
 # --- the registries
-
-
-def test_base_types_are_the_seven_builtin_ones() -> None:
-    assert hook_args.base_types == {int, float, str, bool, bytes, bytearray, complex}
 
 
 def test_the_registries_have_an_example_entry() -> None:
@@ -158,39 +152,6 @@ def test_the_default_backward_func_keeps_attributes(vector: toy.Vector) -> None:
     assert type(layer) is Scaled
     assert layer.scale == 3
     assert layer.child is vector
-
-
-def test_a_registered_base_class_covers_its_subclasses(vector: toy.Vector) -> None:
-    class SpecialVector(toy.Vector):
-        pass
-
-    assert hook_args.build_rule([SpecialVector([1.0])]) == [1]
-
-
-# --- build_rule
-
-
-@pytest.mark.parametrize(
-    ("args", "rule"),
-    [
-        (([toy.Vector([1.0]), Pointer("bob")], 42), ([1, 1], 0)),
-        ([toy.Vector([1.0]), toy.Vector([2.0]), [2, 4, "s"]], [1, 1, [0, 0, 0]]),
-        ((), ()),
-        ([], []),
-        ((1, 1.0, "a", True, b"a", bytearray(b"a"), 1j), (0,) * 7),
-        ((None, ..., slice(1, 2)), (0, 0, 0)),
-        ((slice(toy.Vector([1]), None),), (1,)),
-        (({"a": 1},), (1,)),
-        ((object(),), (0,)),
-        (Pair(toy.Vector([1.0]), [0]), (1, [0])),
-        (((((toy.Vector([1.0]),),),),), ((((1,),),),)),
-    ],
-)
-def test_a_rule_has_the_shape_of_its_arguments(args: Any, rule: Any) -> None:
-    built = hook_args.build_rule(args)
-
-    assert built == rule
-    assert type(built) is type(rule)
 
 
 # --- unwrapping
@@ -325,122 +286,6 @@ def test_arguments_are_not_changed(layer: Watcher) -> None:
     assert kwargs == {"x": [layer]}
 
 
-# --- plans built by hand
-
-
-def test_a_plan_and_its_type_getter_are_built_together(layer: Watcher, vector: toy.Vector) -> None:
-    unwrap, type_of = hook_args.build_unwrap_args_from_function((1, [layer]))
-
-    assert unwrap((1, [layer])) == (1, [vector])
-    assert type_of((1, [vector])) is toy.Vector
-
-
-def test_a_single_argument_is_returned_by_itself_unless_return_tuple_is_set(layer: Watcher, vector: toy.Vector) -> None:
-    alone, _ = hook_args.build_unwrap_args_from_function((layer,))
-    in_tuple, _ = hook_args.build_unwrap_args_from_function((layer,), return_tuple=True)
-
-    assert alone((layer,)) is vector
-    assert in_tuple((layer,)) == (vector,)
-
-
-def test_a_plan_from_rules_follows_the_rules(layer: Watcher, vector: toy.Vector) -> None:
-    unwrap = hook_args.build_unwrap_args_with_rules((layer, layer), (1, 0))
-
-    assert unwrap((layer, layer)) == (vector, layer)
-
-
-def test_a_plan_works_for_other_arguments_of_its_signature(layer: Watcher) -> None:
-    unwrap, _ = hook_args.build_unwrap_args_from_function(([layer, 1], "a"))
-    another = under(Watcher(), 7.0)
-
-    assert unwrap(([another, 2], "b")) == ([another.child, 2], "b")
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda t: ([t], 1, 2),
-        lambda t: ([t],),
-        lambda t: ([t, t], 1),
-        lambda t: ([], 1),
-        lambda t: ((t,), 1),
-        lambda t: ([1], 1),
-        lambda t: ([t], "a"),
-        lambda t: ([t], t),
-        lambda t: ([t.child], 1),
-    ],
-)
-def test_a_plan_refuses_arguments_of_another_signature(layer: Watcher, other: Any) -> None:
-    unwrap, _ = hook_args.build_unwrap_args_from_function(([layer], 1))
-
-    with pytest.raises(PlanMismatchError, match="a plan is for one signature only; build one for this signature"):
-        unwrap(other(layer))
-
-
-def test_a_plan_for_an_empty_list_refuses_a_full_one(layer: Watcher) -> None:
-    unwrap, _ = hook_args.build_unwrap_args_from_function((layer, []))
-    wrap = hook_args.build_wrap_response_from_function((layer.child, ()), Watcher, {})
-
-    with pytest.raises(PlanMismatchError):
-        unwrap((layer, [1]))
-    with pytest.raises(PlanMismatchError):
-        wrap((layer.child, (1,)))
-
-
-def test_a_type_that_is_a_tensor_but_has_no_child_is_refused_with_advice() -> None:
-    class Half:
-        pass
-
-    hook_args.register_type_rule({Half: hook_args.one})
-
-    with pytest.raises(NotRegisteredError, match="cannot find .*Half in 'forward_func': it is not registered"):
-        hook_args.build_unwrap_args_from_function((Half(),))
-
-
-def test_building_a_plan_for_plain_tensors_alone_raises(vector: toy.Vector) -> None:
-    unwrap = hook_args.build_unwrap_args_with_rules((vector, 1), (1, 0))
-
-    with pytest.raises(PureFrameworkTensorFoundError):
-        unwrap((vector, 1))
-
-
-def test_a_plan_for_a_pointer_raises_with_the_pointer() -> None:
-    pointer = Pointer("bob")
-    unwrap = hook_args.build_unwrap_args_with_rules((pointer, 1), (1, 0))
-
-    with pytest.raises(RemoteObjectFoundError) as caught:
-        unwrap((pointer, 1))
-
-    assert caught.value.pointer is pointer
-
-
-@pytest.mark.parametrize(
-    ("rules", "args", "expected"),
-    [
-        ((1, [0, (0, 0)], 0), ("a", [0, (0, 0)], 0), str),
-        ((0, [1, (0, 0)], 0), (0, [b"b", (0, 0)], 0), bytes),
-        ((0, [0, (1, 0)], 0), (0, [0, ("c", 0)], 0), str),
-        ((0, [0, (0, 1)], 0), (0, [0, (0, 2.5)], 0), float),
-        ((0, [0, (0, 0)], 1), (0, [0, (0, 0)], 1j), complex),
-        (([0], 1), ([0], "b"), str),
-        (([[[[[1]]]]],), ([[[[["f"]]]]],), str),
-    ],
-)
-def test_the_type_of_the_first_tensor_is_found_depth_first(rules: Any, args: Any, expected: type) -> None:
-    assert hook_args.build_get_tensor_type(rules)(args) is expected
-
-
-def test_the_search_for_a_tensor_may_start_inside_the_arguments() -> None:
-    type_of = hook_args.build_get_tensor_type((0, 1), layer=[1])
-
-    assert type_of(("a", (0, 2.5))) is float
-
-
-def test_a_search_without_tensors_raises() -> None:
-    with pytest.raises(PureFrameworkTensorFoundError):
-        hook_args.build_get_tensor_type((0, [0, (0,)]))
-
-
 # --- wrapping
 
 
@@ -491,68 +336,6 @@ def test_another_response_signature_under_the_same_name_is_wrapped_correctly(vec
     assert [type(item) for item in three] == [Watcher, Watcher, int]
 
 
-def test_the_old_spelling_builds_the_same(vector: toy.Vector) -> None:
-    assert hook_args.build_wrap_reponse_from_function is hook_args.build_wrap_response_from_function
-
-
-def test_the_published_example_of_a_wrapped_pointer() -> None:
-    pointer = Pointer("bob")
-
-    f = hook_args.build_wrap_reponse_from_function(pointer, Wrapper, {})
-
-    assert str(f(pointer)) == "(Wrapper)>[Pointer -> bob]"
-
-
-def test_a_wrapping_plan_uses_the_attributes_it_was_built_with(vector: toy.Vector) -> None:
-    f = hook_args.build_wrap_reponse_from_function((1, vector), Scaled, {"scale": 2})
-
-    number, wrapped = f((7, vector))
-
-    assert number == 7
-    assert wrapped.scale == 2
-
-
-def test_a_wrapping_plan_refuses_another_signature(vector: toy.Vector) -> None:
-    f = hook_args.build_wrap_reponse_from_function((1, vector), Watcher, {})
-
-    for response in ((1, vector, vector), (1,), [1, vector], (vector, vector), (1, 1), ("a", vector)):
-        with pytest.raises(PlanMismatchError):
-            f(response)
-
-
-def test_a_wrapping_plan_from_rules_returns_the_requested_container(vector: toy.Vector) -> None:
-    def build(response: Any, **how: bool) -> Any:
-        rules = hook_args.build_rule(response)
-        return hook_args.build_wrap_response_with_rules(response, rules, Watcher, {}, **how)(response)
-
-    assert type(build((vector,))) is Watcher
-    assert [type(build((vector,), return_tuple=True)), len(build((vector,), return_tuple=True))] == [tuple, 1]
-    assert type(build((vector,), return_list=True)) is list
-    assert type(build((vector, 1), return_list=True)) is list
-    assert type(build((vector, 1))) is tuple
-    assert type(build([vector, 1])) is list
-    assert type(build([vector])) is list
-
-
-def test_a_wrapping_plan_follows_its_rules(vector: toy.Vector) -> None:
-    f = hook_args.build_wrap_response_with_rules((vector, vector), (0, 1), Watcher, {})
-
-    left, right = f((vector, vector))
-
-    assert left is vector
-    assert type(right) is Watcher
-
-
-def test_wrapping_with_an_unknown_type_is_refused_with_advice(vector: toy.Vector) -> None:
-    class Unknown(AbstractTensor):
-        pass
-
-    with pytest.raises(NotRegisteredError, match="cannot find .*Unknown in 'backward_func': it is not registered") as c:
-        hook_args.hook_response("f", vector, wrap_type=Unknown)
-
-    assert "`syft_core.hook.hook_args.default_register_tensor(YourTensor)`" in str(c.value)
-
-
 # --- registering
 
 
@@ -600,62 +383,6 @@ def test_another_response_signature_under_the_same_name_is_registered_correctly(
     hook_args.register_response("max", (first, second), [2, 3], bob)
 
     assert [bob.get_obj(i) for i in (2, 3)] == [first, second]
-
-
-def test_a_registering_plan_is_exact(bob: BaseWorker) -> None:
-    vector = toy.Vector([1.0])
-    f = hook_args.build_register_response_function((1, vector))
-
-    assert f((2, vector), response_ids=[5], owner=bob) == (2, vector)
-    assert bob.get_obj(5) is vector
-    with pytest.raises(PlanMismatchError):
-        f((2, vector, vector), response_ids=[5, 6], owner=bob)
-
-
-def test_a_registering_plan_from_rules_follows_the_rules(bob: BaseWorker) -> None:
-    vector = toy.Vector([1.0])
-
-    def build(response: Any, rules: Any, **how: bool) -> Any:
-        return hook_args.build_register_response(response, rules, **how)(response, response_ids=[5], owner=bob)
-
-    assert build((vector,), (1,)) is vector
-    assert build((vector,), (1,), return_tuple=True) == (vector,)
-    assert build([vector], [1]) == [vector]
-    assert build((vector, vector), (0, 1)) == (vector, vector)
-
-
-def test_a_tensor_is_registered_under_the_next_id_and_returned(bob: BaseWorker) -> None:
-    x = Wrapper(toy.Vector([1.0]))
-    ids = [8, 9]
-
-    assert hook_args.register_tensor(x, bob, ids) is x
-    assert (x.id, x.owner, bob.get_obj(8), ids) == (8, bob, x, [9])
-
-
-def test_a_tensor_without_ids_is_registered_under_its_own(bob: BaseWorker) -> None:
-    x = Wrapper(toy.Vector([1.0]))
-    x.id = "mine"
-
-    hook_args.register_tensor(x, bob)
-    hook_args.register_tensor(toy.Vector([1.0]), bob)
-
-    assert bob.get_obj("mine") is x
-
-
-def test_a_tensor_that_is_registered_again_leaves_its_old_id(bob: BaseWorker) -> None:
-    x = Wrapper(toy.Vector([1.0]))
-
-    hook_args.register_tensor(x, bob, [1])
-    hook_args.register_tensor(x, bob, [2])
-
-    assert bob.get_obj(2) is x
-    with pytest.raises(LookupError):
-        bob.get_obj(1)
-
-
-def test_a_tensor_without_an_id_left_is_refused(bob: BaseWorker) -> None:
-    with pytest.raises(ResponseSignatureError):
-        hook_args.register_tensor(toy.Vector([1.0]), bob, [])
 
 
 # --- the caches

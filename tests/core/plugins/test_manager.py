@@ -11,13 +11,12 @@ from toy_layers import Watcher, values
 
 from syft_core.departures import RULES, ReleaseRule
 from syft_core.desk.history import ReleaseHistory
-from syft_core.exceptions import DependencyError, GetNotPermittedError, NotRegisteredError, PluginError, SyftError
+from syft_core.exceptions import GetNotPermittedError, NotRegisteredError, PluginError, SyftError
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
 from syft_core.hook.hook import current_hook
 from syft_core.kinds import ObjectKind
 from syft_core.messages import Fetch, Message, MessageFacts, Search, Store
-from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.hookspecs import hookimpl
 from syft_core.plugins.manager import PluginManager, load_backend, plugin_manager
@@ -390,56 +389,6 @@ def test_exports_are_found_by_name(manager: PluginManager) -> None:
 
     assert manager.export("ToyHook") is ToyHook
     assert manager.export("NobodysHook") is None
-
-
-def test_every_hook_is_documented_and_tested_here() -> None:
-    specs = {name: spec.__doc__ for name, spec in vars(hookspecs).items() if hasattr(spec, "syft_core_spec")}
-
-    assert set(specs) == {
-        "register_backends",
-        "register_codecs",
-        "register_errors",
-        "register_kinds",
-        "register_members",
-        "register_messages",
-        "register_operations",
-        "register_rules",
-        "register_tensor_types",
-    }
-    assert all(specs.values())
-
-
-# --- Backend
-
-
-def test_a_backend_loads_its_hook() -> None:
-    assert toy_plugin.BACKEND.load() is ToyHook
-    assert toy_plugin.BACKEND.import_framework() is toy
-    assert toy_plugin.BACKEND.is_installed()
-
-
-@pytest.mark.parametrize("framework", ["no_such_framework", "no_such_framework.part", "toy.no_such_part"])
-def test_a_backend_without_its_framework_shows_the_install_command(framework: str) -> None:
-    backend = card(framework=framework)
-
-    assert not backend.is_installed()
-    with pytest.raises(DependencyError) as caught:
-        backend.load()
-    assert str(caught.value) == (
-        f"cannot load the 'card' backend: {framework!r} is not installed; run `pip install it`"
-    )
-
-
-@pytest.mark.parametrize("place", ["no_such_module:Hook", "syft_toy.hook:NoSuchHook"])
-def test_a_hook_that_cannot_be_imported_is_reported_as_a_plugin_error(place: str) -> None:
-    with pytest.raises(PluginError, match=f"cannot use the plugin 'card': '{place}' cannot be imported"):
-        card(hook=place).load()
-
-
-@pytest.mark.parametrize("place", ["syft_toy.attributes:ToyAttributes", "toy:add"])
-def test_a_hook_that_is_not_a_framework_hook_is_reported_as_a_plugin_error(place: str) -> None:
-    with pytest.raises(PluginError, match=f"cannot use the plugin 'card': '{place}' is not a FrameworkHook"):
-        card(hook=place).load()
 
 
 # --- the manager of the process

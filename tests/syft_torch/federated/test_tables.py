@@ -2,78 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 
 import syft_core as sy
-from syft_core.desk.errors import ReleaseDeniedError
 from syft_core.exceptions import GetNotPermittedError
 from syft_torch import federated as fl
 
-NAMES = ("north", "east", "south")
-COLUMNS = [
-    sy.Column("age", "integer", "years"),
-    sy.Column("bmi", "real", "kg/m2", nullable=True),
-    sy.Column("sex", "category", categories=("f", "m")),
-    sy.Column("outcome", "category", categories=("no", "yes")),
-]
-
-
-@pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
-def workers(hook: Any, request: pytest.FixtureRequest) -> list[Any]:
-    hook.local_worker.user = "eve"
-    return [sy.VirtualWorker(hook, id=name, serialize=request.param) for name in NAMES]
-
-
-def make_table(number: int, rows: int = 40, gaps: bool = True) -> torch.Tensor:
-    source = torch.Generator().manual_seed(number)
-    table = torch.randn(rows + number, 4, generator=source) * 3 + 1000 * torch.tensor([1.0, 1, 0, 0])
-    table[:, 2:] = (table[:, 2:] > 0).float()
-    if gaps:
-        table[:: number + 3, 1] = math.nan
-    return table
-
-
-def fill(
-    workers: list[Any], users: list[str] | None = None, gaps: bool = True, **changes: list[sy.Column]
-) -> torch.Tensor:
-    """Load a table on each worker, and return all rows."""
-    tables = [make_table(number, gaps=gaps) for number in range(len(workers))]
-    for worker, table in zip(workers, tables, strict=True):
-        named = table.clone().name_columns(*changes.get(worker.id, COLUMNS)).tag("#patients")
-        worker.load_data([named if users is None else named.private_tensor(users)])
-    return torch.cat(tables)
-
-
-def find(workers: list[Any], **options: Any) -> fl.FederatedDataset:
-    return fl.find("#patients", **{"label": "outcome", "missing": 0.0, "workers": workers, **options})
-
-
-@contextmanager
-def owners(workers: list[Any], decide: str = "approve") -> Iterator[None]:
-    """Let the owners of workers decide on all requests."""
-    done = threading.Event()
-
-    def work() -> None:
-        while not done.wait(0.01):
-            for worker in workers:
-                for request in [each for each in worker.requests if each.state == "open"]:
-                    worker.decide(decide, request, "because")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
+from .owners import COLUMNS, NAMES, fill, find, make_table
 
 # --- agreement
 
@@ -190,81 +128,6 @@ def test_missing_values_are_replaced_on_the_workers(workers: list[Any], rule: An
     torch.testing.assert_close(found, rows[:, 1].nan_to_num(float(expected)))
 
 
-# --- scaling
-
-
-def test_the_scaling_is_that_of_all_rows_together(workers: list[Any]) -> None:
-    rows = fill(workers, gaps=False)[:, :3]
-    data = find(workers)
-
-    scaling = fl.Scaling.fit(data)
-    scaled = torch.cat([dataset.get().data for dataset in scaling.apply(data)])
-
-    torch.testing.assert_close(scaling.mean, rows.double().mean(0).float())
-    torch.testing.assert_close(scaling.deviation, rows.double().std(0, unbiased=False).float(), rtol=1e-5, atol=0)
-    torch.testing.assert_close(scaled, (rows - scaling.mean) / scaling.deviation)
-
-
-def test_a_constant_column_is_not_divided_by_zero(workers: list[Any]) -> None:
-    for worker in workers:
-        worker.load_data([torch.ones(5, 2).name_columns("a", "outcome").tag("#patients")])
-    data = find(workers)
-
-    scaled = fl.Scaling.fit(data).apply(data)
-
-    assert scaled["north"].data.get().tolist() == [[0.0]] * 5
-
-
-def test_a_worker_without_values_in_a_column_counts_for_nothing(workers: list[Any]) -> None:
-    for number, worker in enumerate(workers):
-        table = torch.full((4, 2), math.nan if number == 0 else float(number))
-        table[:, 1] = 1
-        worker.load_data([table.name_columns(sy.Column("a", nullable=True), "outcome").tag("#patients")])
-
-    data = find(workers, missing="mean")
-
-    assert fl.Scaling.fit(data).mean.tolist() == [1.5]
-    assert data["north"].data.get().tolist() == [[1.5]] * 4
-
-
-def test_what_cannot_be_scaled_is_refused(workers: list[Any]) -> None:
-    for worker in workers:
-        worker.load_data([torch.tensor([[math.inf, 1.0]] * 4).name_columns("a", "outcome").tag("#patients")])
-
-    with pytest.raises(fl.FederatedError, match="one of them has infinite values"):
-        fl.Scaling.fit(find(workers))
-    for call in (fl.Scaling.fit, fl.train_test_split):
-        with pytest.raises(fl.FederatedError, match="cannot use a list: expected a FederatedDataset"):
-            call([])
-
-
-def test_what_leaves_for_a_scaling_is_one_sum_for_each_worker(workers: list[Any]) -> None:
-    fill(workers, gaps=False)
-    data = find(workers)
-
-    fl.Scaling.fit(data)
-
-    (line,) = workers[0].ledger
-    assert line.form == "Tensor[3, 3]"
-    assert workers[0].search("#patients")[0].id_at_location in line.sources
-
-
-def test_sums_of_private_data_stay_unless_the_owner_agrees(workers: list[Any]) -> None:
-    rows = fill(workers, users=["noor"], gaps=False)[:, :3]
-    data = find(workers)
-
-    with pytest.raises(GetNotPermittedError):
-        fl.Scaling.fit(data)
-    with owners(workers, "deny"), pytest.raises(ReleaseDeniedError, match="because"):
-        fl.Scaling.fit(data, reason="a study")
-    with owners(workers):
-        scaling = fl.Scaling.fit(data, reason="a study")
-
-    torch.testing.assert_close(scaling.mean, rows.double().mean(0).float())
-    with pytest.raises(GetNotPermittedError):
-        scaling.apply(data)["north"].data.get()
-
-
 # --- splitting
 
 
@@ -309,78 +172,6 @@ def test_a_split_of_private_data_is_private(workers: list[Any]) -> None:
 
 
 # --- metrics
-
-
-def exact_auc(scores: torch.Tensor, targets: torch.Tensor) -> float:
-    ill, healthy = scores[targets == 1], scores[targets == 0]
-    order = (ill.unsqueeze(1) > healthy).double() + (ill.unsqueeze(1) == healthy).double() / 2
-    return float(order.mean())
-
-
-@pytest.mark.parametrize("scale", [1.0, 30.0])
-def test_the_auc_of_counts_is_that_of_all_samples(workers: list[Any], scale: float) -> None:
-    targets = [(torch.randn(200, generator=torch.Generator().manual_seed(n)) > 0).long() for n in range(3)]
-    scores = [
-        scale * (torch.randn(200, generator=torch.Generator().manual_seed(9 + n)) + t) for n, t in enumerate(targets)
-    ]
-
-    found = fl.AUC().of(
-        [score.send(worker) for score, worker in zip(scores, workers, strict=True)],
-        [target.send(worker) for target, worker in zip(targets, workers, strict=True)],
-    )
-
-    assert found == pytest.approx(exact_auc(torch.cat(scores), torch.cat(targets)), abs=2e-3)
-    assert found == pytest.approx(fl.AUC().of(torch.cat(scores), torch.cat(targets)))
-
-
-def test_the_auc_of_a_single_class_is_not_a_number() -> None:
-    assert math.isnan(fl.AUC().of(torch.tensor([1.0, 2.0]), torch.tensor([1, 1])))
-
-
-@pytest.mark.parametrize("shape", ["one score", "scores of classes"])
-def test_a_confusion_matrix_counts_pairs(workers: list[Any], shape: str) -> None:
-    targets, guesses = torch.tensor([0, 0, 1, 1, 1]), torch.tensor([0, 1, 1, 1, 0])
-    output = (guesses - 0.5).unsqueeze(1) if shape == "one score" else torch.eye(2)[guesses]
-
-    found = fl.ConfusionMatrix().of([output.send(workers[0])], [targets.send(workers[0])])
-
-    assert found.tolist() == [[1, 1], [1, 2]]
-    with pytest.raises(fl.FederatedError, match="there are 1 outputs and 2 targets"):
-        fl.ConfusionMatrix().of(output, [targets, targets])
-
-
-def test_counts_of_private_data_leave_only_if_the_owner_agrees(workers: list[Any]) -> None:
-    secret = torch.tensor([3.0, -1.0, 2.0, 0.5]).private_tensor(["eve"])
-    workers[0].load_data([secret.tag("#scores"), torch.tensor([1, 0, 1, 0]).private_tensor(["eve"]).tag("#truth")])
-    (scores,), (truth,) = workers[0].search("#scores"), workers[0].search("#truth")
-    hook = scores.owner.hook
-    hook.local_worker.user = "mallory"
-
-    for metric in (fl.AUC(), fl.ConfusionMatrix()):
-        with pytest.raises(GetNotPermittedError):
-            metric.of(scores, truth)
-    with owners(workers):
-        assert fl.AUC().of(scores, truth, reason="a study") == 1.0
-        assert fl.ConfusionMatrix().of(scores, truth, reason="a study").tolist() == [[1, 1], [0, 2]]
-
-
-def test_a_trainer_evaluates_metrics_from_counts(workers: list[Any]) -> None:
-    fill(workers, users=["noor"], gaps=False)
-    train, test = fl.train_test_split(find(workers, columns=["sex"]))
-    model = torch.nn.Linear(1, 2)
-    options = {"reason": "a study", "batch_size": 16}
-    with owners(workers):
-        trainer = fl.FederatedTrainer(
-            model, torch.nn.functional.cross_entropy, lambda p: torch.optim.SGD(p, lr=0.1), train, **options
-        )
-        trainer.fit(1)
-        found = trainer.evaluate(test, {"auc": fl.AUC(), "confusion": fl.ConfusionMatrix()})
-
-    assert 0 <= found["auc"] <= 1
-    assert int(found["confusion"].sum()) == len(test) == found.samples
-    assert sum(int(each["confusion"].sum()) for each in found.workers.values()) == len(test)
-    assert "confusion" in str(found)
-    assert "confusion" in found._repr_html_()
 
 
 def test_every_operation_of_the_helpers_is_reviewed(hook: Any) -> None:

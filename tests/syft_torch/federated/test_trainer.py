@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -22,50 +20,9 @@ torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_core.plans.errors import PlanError  # noqa: E402
-from syft_core.workers.party.turns import is_wanted  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
 
-cross_entropy = nn.functional.cross_entropy
-STRATEGIES = [
-    fl.FedAvg, lambda: fl.FedProx(0.1), fl.FedAdam, fl.FedYogi, fl.FedAdagrad, fl.Scaffold, fl.Median,
-    lambda: fl.TrimmedMean(0.2), lambda: fl.Krum(1, keep=2),
-]  # fmt: skip
-
-
-def sgd(parameters: Any) -> Any:
-    return optim.SGD(parameters, lr=0.1)
-
-
-def make_model(seed: int = 0) -> nn.Module:
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-
-
-def make_samples(count: int, seed: int = 1) -> tuple[Any, Any]:
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(count, 4, generator=generator)
-    return x, x[:, :3].argmax(dim=1)
-
-
-def make_data(hook: Any, counts: Any = (40, 40, 40, 40, 40), private: bool = False) -> Any:
-    datasets = []
-    for number, count in enumerate(counts):
-        worker = sy.VirtualWorker(hook, id=f"w{number}")
-        parts = make_samples(count, number)
-        if private:
-            worker.load_data([p.private_tensor(["board"]).tag(t) for p, t in zip(parts, ("#x", "#y"), strict=True)])
-            parts = [worker.search(tag)[0] for tag in ("#x", "#y")]
-            datasets.append(fl.BaseDataset(*parts))
-        else:
-            datasets.append(fl.BaseDataset(*parts).send(worker))
-    return fl.FederatedDataset(datasets)
-
-
-def make_trainer(hook: Any, data: Any = None, **options: Any) -> Any:
-    data = make_data(hook) if data is None else data
-    given = {"model": make_model(), "loss": cross_entropy, "optimizer": sgd, "data": data, "batch_size": 16, **options}
-    return fl.FederatedTrainer(**given)
-
+from .trainers import STRATEGIES, cross_entropy, make_data, make_model, make_samples, make_trainer, sgd, wide  # noqa: E402
 
 # --- rounds
 
@@ -149,25 +106,6 @@ def test_further_calls_continue(hook: Any) -> None:
     assert torch.equal(parts.weights, whole.weights)
 
 
-def test_losses_with_tensors_and_several_inputs_are_recorded(hook: Any, bob: Any) -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = nn.Linear(4, 3)
-
-        def forward(self, a: Any, b: Any) -> Any:
-            return self.linear(torch.cat([a, b], dim=1))
-
-    x, y = make_samples(20)
-    data = fl.FederatedDataset([fl.BaseDataset((x[:, :2], x[:, 2:]), y).send(bob)])
-    loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0]))
-
-    trainer = make_trainer(hook, data, model=Net(), loss=loss)
-
-    assert trainer.fit(3).losses[-1] < trainer.history.losses[0]
-    assert trainer.evaluate()["loss"] > 0
-
-
 def test_only_changes_and_losses_leave_the_workers(hook: Any) -> None:
     data = make_data(hook, [40, 40])
     trainer = make_trainer(hook, data)
@@ -177,168 +115,6 @@ def test_only_changes_and_losses_leave_the_workers(hook: Any) -> None:
         worker = hook.local_worker.get_worker(name)
         assert [str(line.form) for line in worker.ledger] == ["Tensor[67]", "Tensor[]"] * 2
         assert worker.objects_count == 3  # The data and the plan.
-
-
-# --- engines
-
-
-@pytest.mark.parametrize("make", STRATEGIES)
-@pytest.mark.parametrize(
-    "make_optimizer", [sgd, lambda p: optim.Adam(p, lr=0.01), lambda p: optim.SGD(p, lr=0.1, momentum=0.9)]
-)
-def test_stacked_clients_give_the_same_model(hook: Any, make: Any, make_optimizer: Any) -> None:
-    if make is fl.Scaffold and make_optimizer is not sgd:
-        pytest.skip("Scaffold needs plain SGD")
-    counts = [40, 40, 33, 40, 40]
-    found = {}
-    for engine in ("workers", "stacked"):
-        data = make_data(hook, counts)
-        trainer = make_trainer(hook, data, engine=engine, strategy=make(), optimizer=make_optimizer, clip_grad=1.0)
-        trainer.fit(3)
-        found[engine] = trainer.weights
-
-    assert torch.allclose(found["workers"], found["stacked"], atol=1e-6)
-
-
-class Words(nn.Module):
-    """A model that reads numbers as words."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.linear = nn.Embedding(8, 4), nn.Linear(16, 3)
-
-    def forward(self, x: Any) -> Any:
-        return self.linear(self.embed((x.abs() * 3).long().clamp(max=7)).flatten(1))
-
-
-class Series(nn.Module):
-    """A recurrent model."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gru, self.linear = nn.GRU(1, 5, batch_first=True), nn.Linear(5, 3)
-
-    def forward(self, x: Any) -> Any:
-        return self.linear(self.gru(x.unsqueeze(2))[0][:, -1])
-
-
-def wide(*layers: Any) -> Any:
-    return nn.Sequential(nn.Linear(4, 8), *layers, nn.Linear(8, 3))
-
-
-MODELS: dict[str, Any] = {
-    "batch norm": (lambda: wide(nn.BatchNorm1d(8)), "running statistics"),
-    "dropout": (lambda: wide(nn.Dropout()), "random numbers"),
-    "fixed batch norm": (lambda: wide(nn.BatchNorm1d(8)).eval(), None),
-    "other norms": (lambda: wide(nn.LayerNorm(8), nn.GELU(), nn.GroupNorm(2, 8)), None),
-    "changes in place": (lambda: wide(nn.ReLU(inplace=True)), None),
-    "embeddings": (Words, None),
-    "convolutions": (lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 3, 2), nn.Flatten()), None),
-    "recurrent": (Series, "random numbers"),  # torch's own function has dropout
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_stacked_models_give_the_same_or_train_alone_and_say_why(
-    hook: Any, caplog: pytest.LogCaptureFixture, name: str
-) -> None:
-    make, obstacle = MODELS[name]
-    found = {}
-    for engine in ("workers", "stacked"):
-        torch.manual_seed(0)
-        data = make_data(hook, [40, 31, 40, 31])
-        trainer = make_trainer(hook, data, model=make(), engine=engine, optimizer=lambda p: optim.RMSprop(p, lr=0.01))
-        trainer.fit(2)
-        found[engine] = trainer.weights
-
-    assert torch.allclose(found["workers"], found["stacked"], atol=1e-6)
-    assert trainer._engine.name == ("stacked" if obstacle is None else "workers")
-    assert (obstacle or "") in caplog.text
-    assert bool(caplog.text) == (obstacle is not None)
-
-
-def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None:
-    dropout = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
-
-    assert make_trainer(hook)._engine.name == "stacked"
-    assert make_trainer(hook, model=dropout)._engine.name == "workers"
-    assert make_trainer(hook, engine="workers")._engine.name == "workers"
-    assert (
-        make_trainer(hook, fl.FederatedDataset([fl.BaseDataset(*make_samples(9)).send(bob)]))._engine.name == "workers"
-    )
-
-
-@pytest.mark.parametrize("engine", ["workers", "stacked"])
-def test_long_trainings_give_signs_of_life(hook: Any, monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
-    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", 0)
-    trainer, signs = make_trainer(hook, engine=engine, epochs=3), []
-    token = is_wanted.set(lambda: signs.append(1) or True)
-    try:
-        trainer.fit(1)
-    finally:
-        is_wanted.reset(token)
-
-    steps = max(client.count_steps(trainer._job.settings) for client in trainer.clients.values())
-    assert trainer._engine.name == engine
-    assert len(signs) >= steps - 1
-
-
-def test_workers_record_what_leaves_when_they_are_stacked(hook: Any) -> None:
-    data = make_data(hook)
-    make_trainer(hook, data, engine="stacked").fit(1)
-
-    for name in data.workers:
-        assert len(hook.local_worker.get_worker(name).ledger) == 2
-
-
-def test_a_client_that_fails_does_not_spoil_the_stack(hook: Any) -> None:
-    data = make_data(hook, [40, 40, 40])
-    worker = hook.local_worker.get_worker("w1")
-    entry = worker.object_store.entry(data["w1"].targets.child.id_at_location)
-    entry.value[0] = 77
-
-    history = make_trainer(hook, data, engine="stacked").fit(1)
-
-    assert history[0].workers == ["w0", "w2"]
-    assert "Target 77 is out of bounds" in history[0].left_out["w1"]
-
-
-def test_clients_of_a_population_with_data_of_another_form_are_named(hook: Any) -> None:
-    def load(number: int) -> Any:
-        return torch.randn(20, 4 + (number == 2)), torch.zeros(20).long()
-
-    history = make_trainer(hook, fl.Population(4, load), engine="stacked").fit(1)
-
-    assert history[0].workers == ["client-0", "client-1", "client-3"]
-    assert "its data has the form torch.float32[20, 5]" in history[0].left_out["client-2"]
-
-
-def test_clients_of_a_population_exist_while_they_train(hook: Any) -> None:
-    loaded: list[int] = []
-
-    def load(number: int) -> tuple[Any, Any]:
-        loaded.append(number)
-        return make_samples(30, number)
-
-    known = len(hook.local_worker._known_workers)
-    trainer = make_trainer(hook, fl.Population(1000, load), clients_per_round=10)
-
-    history = trainer.fit(3)
-
-    assert [len(row.workers) for row in history] == [10, 10, 10]
-    assert len(loaded) == 31  # The first is looked at before.
-    assert len(hook.local_worker._known_workers) == known
-    assert len(hook.local_worker._locations) < 10
-    assert trainer.history[0].workers[0].startswith("client-")
-
-
-def test_a_population_gives_the_model_of_workers(hook: Any) -> None:
-    trainer = make_trainer(hook, fl.Population(5, lambda number: make_samples(40, number)), shuffle=False)
-    trainer.fit(2)
-    other = make_trainer(hook, shuffle=False)
-    other.fit(2)
-
-    assert torch.allclose(trainer.weights, other.weights, atol=1e-6)
 
 
 # --- asynchronous rounds
@@ -573,42 +349,6 @@ def test_other_data_can_be_used_for_evaluation(hook: Any, bob: Any) -> None:
     assert list(found.workers) == ["bob"]
 
 
-def test_the_history_is_a_table_and_a_picture(hook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    history = make_trainer(hook).fit(3)
-
-    assert str(history).splitlines()[0].split() == "round loss samples seconds took part left out".split()
-    assert len(str(history).splitlines()) == 4
-    assert "<table" in history._repr_html_()
-    picture = history.plot(tmp_path / "loss.svg")
-    assert (tmp_path / "loss.svg").read_text() == picture
-    assert picture.startswith("<svg")
-    assert "polyline" in picture._repr_svg_()
-
-
-def test_the_report_is_a_page_without_values_of_data(hook: Any, tmp_path: Path) -> None:
-    trainer = make_trainer(hook)
-    trainer.fit(2)
-    trainer.evaluate()
-
-    trainer.report(tmp_path / "run.html")
-
-    page = (tmp_path / "run.html").read_text()
-    assert "<svg" in page
-    assert "FedAvg()" in page
-    assert "Evaluation" in page
-
-
-def test_progress_is_shown_on_one_line(hook: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    make_trainer(hook).fit(2, progress=True)
-
-    shown = capsys.readouterr().err
-    assert "round 2/2" in shown
-    assert shown.count("\n") == 1
-    make_trainer(hook).fit(1)
-    assert capsys.readouterr().err == ""
-
-
 # --- checkpoints
 
 
@@ -662,84 +402,6 @@ def test_a_user_strategy_is_saved_too(hook: Any, tmp_path: Path) -> None:
     assert torch.equal(resumed.weights, whole.weights)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"model": nn.Linear(4, 3)}, "it has another model"),
-        ({"strategy": fl.Median()}, "it has another strategy"),
-        ({"strategy": fl.FedProx(0.5)}, "its strategy has other numbers"),
-        ({"seed": 3}, "it has another seed"),
-    ],
-)
-def test_a_checkpoint_of_another_run_is_refused_and_kept(hook: Any, tmp_path: Path, options: Any, text: str) -> None:
-    path = tmp_path / "run.safetensors"
-    make_trainer(hook, strategy=fl.FedProx(0.1)).fit(1, checkpoint=path)
-    content = path.read_bytes()
-
-    with pytest.raises(fl.FederatedError, match=text):
-        make_trainer(hook, **{"strategy": fl.FedProx(0.1), **options}).fit(3, checkpoint=path)
-
-    assert path.read_bytes() == content
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04nonsense", b"\x08\x00\x00\x00\x00\x00\x00\x00{}", b"x" * 100])
-def test_a_file_that_is_no_checkpoint_is_refused_and_kept(hook: Any, tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "run.safetensors"
-    path.write_bytes(content)
-
-    with pytest.raises(fl.FederatedError, match="it is not a checkpoint"):
-        make_trainer(hook).fit(1, checkpoint=path)
-
-    assert path.read_bytes() == content
-
-
-@pytest.mark.parametrize("has_safetensors", [True, False])
-def test_a_damaged_checkpoint_is_refused_and_kept(
-    hook: Any, tmp_path: Path, has_safetensors: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if has_safetensors:
-        pytest.importorskip("safetensors")
-    else:
-        monkeypatch.setitem(sys.modules, "safetensors.torch", None)
-    path = tmp_path / "run.safetensors"
-    trainer = make_trainer(hook, strategy=fl.FedAdam())
-    trainer.fit(1, checkpoint=path)
-    content = bytearray(path.read_bytes())
-    content[content.index(trainer.weights.numpy().tobytes()) + 2] ^= 1
-    whole = path.read_bytes()
-
-    for damaged in (bytes(content), whole[:-5], whole[: len(whole) // 2]):
-        path.write_bytes(damaged)
-        with pytest.raises(fl.FederatedError, match="it is damaged|it is not a checkpoint"):
-            make_trainer(hook, strategy=fl.FedAdam()).fit(2, checkpoint=path)
-        assert path.read_bytes() == damaged
-
-
-def test_a_disk_that_is_full_loses_nothing(hook: Any, tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-    path = tmp_path / "run.safetensors"
-    whole = make_trainer(hook, strategy=fl.FedAdam())
-    whole.fit(4)
-    trainer = make_trainer(hook, strategy=fl.FedAdam())
-    trainer.fit(2, checkpoint=path)
-    content, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
-    try:
-        with pytest.raises(fl.FederatedError, match="cannot write the checkpoint .*the rounds that it had before"):
-            trainer.fit(2, checkpoint=path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-    assert path.read_bytes() == content
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    again = make_trainer(hook, strategy=fl.FedAdam())
-    again.fit(4, checkpoint=path)
-    trainer.fit(1, checkpoint=path)
-    assert torch.equal(again.weights, whole.weights)
-    assert torch.equal(trainer.weights, whole.weights)
-
-
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
@@ -784,22 +446,6 @@ def test_killing_a_run_between_any_two_rounds_loses_nothing(hook: Any, tmp_path:
     assert float(done.stdout) == expected.weights.double().sum().item()
 
 
-def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_round(hook: Any, tmp_path: Path) -> None:
-    class Keeper(fl.Strategy):
-        def __init__(self) -> None:
-            self.seen: Any = [object()]
-
-        def aggregate(self, weights: Any, updates: Any) -> Any:
-            return weights
-
-    trainer = make_trainer(hook)
-    with pytest.raises(fl.FederatedError, match="its folder does not exist"):
-        trainer.fit(1, checkpoint=tmp_path / "missing" / "run.safetensors")
-    assert not trainer.history.rows
-    with pytest.raises(fl.FederatedError, match="its attribute 'seen' cannot be saved"):
-        make_trainer(hook, strategy=Keeper()).fit(1, checkpoint=tmp_path / "run.safetensors")
-
-
 def test_an_interrupted_round_is_forgotten(hook: Any) -> None:
     class Interrupted(fl.FedAvg):
         def __init__(self) -> None:
@@ -820,17 +466,6 @@ def test_an_interrupted_round_is_forgotten(hook: Any) -> None:
     trainer.fit(2)
 
     assert torch.equal(trainer.weights, whole.weights)
-
-
-def test_a_population_of_a_million_costs_nothing_before_it_is_sampled(hook: Any) -> None:
-    trainer = make_trainer(hook, fl.Population(10**6, lambda n: make_samples(20, n)), clients_per_round=3, buffer=None)
-
-    history = trainer.fit(1)
-
-    assert len(history[0].workers) == 3
-    assert trainer.clients["client-999999"].id == "client-999999"
-    with pytest.raises(KeyError):
-        trainer.clients["client-1000000"]
 
 
 def test_an_update_that_is_a_pointer_or_has_a_loss_of_nan_is_rejected(hook: Any, bob: Any) -> None:
@@ -902,27 +537,6 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         fl.Population(0, make_samples)
     with pytest.raises(fl.FederatedError, match="returns a Tensor"):
         make_trainer(hook, fl.Population(3, lambda _number: torch.ones(3)))
-
-
-@pytest.mark.parametrize("engine", ["workers", "stacked"])
-def test_the_data_of_a_population_is_freed_with_each_client(hook: Any, engine: Any) -> None:
-    loaded = []
-
-    def load(number: int) -> Any:
-        x, y = make_samples(20, number)
-        loaded.append(weakref.ref(x))
-        return x, y
-
-    trainer = make_trainer(hook, fl.Population(5, load), engine=engine)
-    gc.disable()
-    try:
-        trainer.fit(1)
-        alive = [each for each in loaded if each() is not None]
-    finally:
-        gc.enable()
-
-    assert len(loaded) > 5
-    assert alive == []
 
 
 # --- a model for each worker

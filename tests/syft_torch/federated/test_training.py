@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,83 +31,9 @@ from syft_core.workers.party.turns import is_wanted
 torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
-from syft_torch.federated import losses, optimizers  # noqa: E402
-from syft_torch.federated.layout import Layout  # noqa: E402
-from syft_torch.federated.training import Evaluate, Train  # noqa: E402
+from syft_torch.federated.training import Evaluate  # noqa: E402
 
-cross_entropy = torch.nn.functional.cross_entropy
-SAMPLES, SIZE = 50, 8
-
-
-class Setting:
-    """A model, data on a worker, and a recorded loss there."""
-
-    def __init__(
-        self, hook: Any, worker: Any, private: bool = False, model: Any = None, loss: Any = cross_entropy
-    ) -> None:
-        torch.manual_seed(0)
-        self.hook, self.worker = hook, worker
-        self.location = hook.local_worker.location_of(worker)
-        self.model = model or torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-        self.x, self.y = torch.randn(SAMPLES, 4), torch.randint(0, 3, (SAMPLES,))
-        parts = [self.x.clone(), self.y.clone()]
-        stored = [part.private_tensor(["board"]) for part in parts] if private else parts
-        worker.load_data([part.tag(tag) for part, tag in zip(stored, ("#x", "#y"), strict=True)])
-        self.data = tuple([worker.search(tag)[0].child for tag in ("#x", "#y")])
-        self.make = lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)
-        self.record(loss)
-
-    def record(self, loss: Any) -> None:
-        forms = [form((SAMPLES, 4), None, torch.float32), form((SAMPLES,), None, torch.int64)]
-        compute = lambda model, x, y: loss(model(x), y)  # noqa: E731  # short
-        self.recorded = losses.record(self.model, compute, forms, [SIZE, SAMPLES % SIZE], (loss,))
-        self.weights = Layout(self.recorded.trained).join(self.recorded.trained)
-        self.plans = tuple([self.store(program) for program in self.recorded.programs])
-
-    def store(self, program: Any) -> int:
-        id = new_id()
-        self.location.tell(Store(id, program))
-        return id
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        name, groups = optimizers.describe(self.make, self.model)
-        return {"epochs": 2, "batch_size": SIZE, "optimizer": name, "groups": groups}
-
-    def message(self, **changes: Any) -> Train:
-        fixed = tuple([tensor.detach().send(self.worker).child for tensor in self.recorded.fixed])
-        sent = Train(self.plans, self.weights, fixed, self.data, 2, self.settings, new_id(), seed=5)
-        return replace(sent, **changes)
-
-    def train(self, **changes: Any) -> list[Any]:
-        message = self.message(**changes)
-        self.location.tell(message)
-        found: list[Any] = self.location.ask(FetchAll((message.result, message.result + 1)))
-        return found
-
-    def train_here(self, seed: int | None = 5) -> tuple[Any, float]:
-        """Train with a plain loop of torch; return the difference and the mean loss."""
-        optimizer, total = self.make(self.model.parameters()), 0.0
-        generator = None if seed is None else torch.Generator().manual_seed(seed)
-        for _ in range(2):
-            order = torch.arange(SAMPLES) if generator is None else torch.randperm(SAMPLES, generator=generator)
-            for rows in order.split(SIZE):
-                optimizer.zero_grad()
-                loss = cross_entropy(self.model(self.x[rows]), self.y[rows])
-                loss.backward()
-                optimizer.step()
-                total += loss.item() * len(rows)
-        return Layout(self.recorded.trained).join(self.recorded.trained) - self.weights, total / 2 / SAMPLES
-
-
-@pytest.fixture
-def setting(hook: Any, bob: Any) -> Setting:
-    return Setting(hook, bob)
-
-
-@pytest.fixture
-def private(hook: Any, alice: Any) -> Setting:
-    return Setting(hook, alice, private=True)
+from .settings import SAMPLES, Setting, cross_entropy  # noqa: E402
 
 
 def look(worker: Any, id: int) -> Any:
@@ -116,49 +41,6 @@ def look(worker: Any, id: int) -> Any:
 
 
 # --- what it computes
-
-
-OPTIMIZERS = [
-    lambda p: torch.optim.SGD(p, lr=0.1),
-    lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
-    lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
-    lambda p: torch.optim.AdamW(p, lr=0.01),
-    lambda p: torch.optim.Adagrad(p),
-    lambda p: torch.optim.Adadelta(p),
-    lambda p: torch.optim.Adamax(p),
-    lambda p: torch.optim.ASGD(p),
-    lambda p: torch.optim.NAdam(p),
-    lambda p: torch.optim.RAdam(p),
-    lambda p: torch.optim.RMSprop(p, momentum=0.5),
-    lambda p: torch.optim.Rprop(p),
-]
-
-
-@pytest.mark.parametrize("make", OPTIMIZERS)
-def test_a_worker_trains_with_the_bits_of_a_plain_loop(setting: Setting, make: Any) -> None:
-    setting.make = make
-
-    difference, loss = setting.train()
-
-    expected, mean = setting.train_here()
-    assert torch.equal(difference, expected)
-    assert loss.item() == pytest.approx(mean, rel=1e-12)
-
-
-def test_without_a_seed_samples_keep_their_order(setting: Setting) -> None:
-    difference, _ = setting.train(seed=None)
-
-    assert torch.equal(difference, setting.train_here(seed=None)[0])
-
-
-def test_parameters_may_have_groups_with_other_numbers(setting: Setting) -> None:
-    first, last = setting.model[0], setting.model[2]
-    groups = [{"params": [*last.parameters()], "lr": 0.5}, {"params": [*first.parameters()]}]
-    setting.make = lambda _p: torch.optim.SGD(groups, lr=0.1)
-
-    difference, _ = setting.train()
-
-    assert torch.equal(difference, setting.train_here()[0])
 
 
 def test_running_statistics_are_part_of_the_weights_and_other_tensors_stay(hook: Any, bob: Any) -> None:
@@ -180,76 +62,6 @@ def test_running_statistics_are_part_of_the_weights_and_other_tensors_stay(hook:
     assert len(setting.recorded.trained) == 6
     assert setting.recorded.parameters == 4
     assert torch.equal(difference, setting.train_here()[0])
-
-
-def test_several_datasets_of_a_worker_are_trained_on_together(setting: Setting) -> None:
-    split = [
-        part.send(setting.worker).child
-        for rows in (slice(0, 20), slice(20, None))
-        for part in (setting.x[rows], setting.y[rows])
-    ]
-
-    difference, _ = setting.train(data=tuple(split))
-
-    assert torch.equal(difference, setting.train_here()[0])
-
-
-def test_gradients_and_differences_are_clipped(setting: Setting) -> None:
-    whole, _ = setting.train()
-    clipped, _ = setting.train(settings={**setting.settings, "clip": 0.01})
-    loose, _ = setting.train(settings={**setting.settings, "clip": 1e6})
-    steps, _ = setting.train(settings={**setting.settings, "clip_grad": 1e-3})
-
-    assert clipped.norm().item() == pytest.approx(0.01, rel=1e-4)
-    assert torch.allclose(clipped / clipped.norm(), whole / whole.norm(), atol=1e-5)
-    assert torch.equal(loose, whole)
-    assert 0 < steps.norm() < 0.05 < whole.norm()
-
-
-def test_the_weights_that_were_sent_and_the_data_do_not_change(setting: Setting) -> None:
-    before, x = setting.weights.clone(), setting.x.clone()
-
-    setting.train()
-
-    assert torch.equal(setting.weights, before)
-    assert torch.equal(setting.worker.search("#x")[0].copy().get(), x)
-
-
-def test_a_loss_that_changes_its_batch_does_not_change_the_data(hook: Any, bob: Any) -> None:
-    setting = Setting(hook, bob, model=torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(4, 3)))
-
-    setting.train(seed=None)
-
-    assert torch.equal(bob.search("#x")[0].copy().get(), setting.x)
-
-
-def test_models_whose_steps_depend_on_the_length_of_a_batch_are_recorded_for_each(hook: Any, bob: Any) -> None:
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(4, 3)
-
-        def forward(self, x: Any) -> Any:
-            return self.linear(x.view(x.size(0), 4))
-
-    setting = Setting(hook, bob, model=Net())
-
-    assert len(setting.plans) == 2
-    assert torch.equal(setting.train()[0], setting.train_here()[0])
-    with pytest.raises(fl.FederatedError, match="not recorded for batches of 7"):
-        setting.train(settings={**setting.settings, "batch_size": 7})
-
-
-def test_dropout_is_repeated_with_a_seed_and_leaves_the_generator_alone(hook: Any, bob: Any) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 3))
-    setting = Setting(hook, bob, model=model)
-    state = torch.get_rng_state()
-
-    (one, _), (two, _), (other, _) = setting.train(), setting.train(), setting.train(seed=6)
-
-    assert torch.equal(one, two)
-    assert not torch.equal(one, other)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 # --- private data

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, ValueRefusedError  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, twins  # noqa: E402
-from tests.syft_torch.remote.test_optimizers import OPTIMIZERS, SPARSE, data, train_on_a_journey  # noqa: E402
+from tests.syft_torch.test_optim import OPTIMIZERS, SPARSE, data, train_on_a_journey  # noqa: E402
 
 # torch warns about float(loss), even in its own optimizer.
 pytestmark = pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")
