@@ -17,7 +17,10 @@ RESERVE = 64 * 2**20
 
 
 def write_file(path: Path, *parts: bytes | memoryview, mode: int = 0o600, replace: bool = True) -> None:
-    """Write a whole file; when this returns, the content and the name are on disk."""
+    """Write a whole file; when this returns, the content and the name are on disk.
+
+    Without ``replace``, raise if it exists; a crash may then leave a part of the new file.
+    """
     written = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}") if replace else path
     try:
         handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)

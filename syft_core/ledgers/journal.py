@@ -214,10 +214,13 @@ def find_earlier(path: Path) -> list[Path]:
         return [*find_earlier(rotated[-1]), rotated[-1]] if rotated else []
     if first.get("event") != "continued":
         return []
-    earlier = path.with_name(Path(str(first["file"])).name)
+    name, after = Path(str(first.get("file", ""))).name, str(first.get("after", ""))
+    if not name or "\0" in name:
+        raise LedgerError.broken(path, 1)
+    earlier = path.with_name(name)
     (last,) = deque(chain([BEFORE], iter_lines(earlier)), maxlen=1)
-    if last.hash != first["after"]:
-        raise LedgerError.cut(earlier, first["after"])
+    if last.hash != after:
+        raise LedgerError.cut(earlier, after)
     return [*find_earlier(earlier), earlier]
 
 

@@ -14,6 +14,7 @@ import subprocess
 import threading
 import urllib.request
 from contextlib import suppress
+from http.client import HTTPException
 
 from syft_core.desk.requests import ReleaseRequest
 from syft_core.exceptions import ConfigurationError
@@ -79,7 +80,7 @@ class Notifier:
             try:
                 (self._post if is_address(self._target) else self._start)(json.dumps(notice).encode())
                 log_event(_log, logging.INFO, "told of a request", id=notice.get("id"))
-            except (OSError, subprocess.SubprocessError, ValueError) as error:
+            except (OSError, HTTPException, subprocess.SubprocessError, ValueError) as error:
                 why = one_line(str(error))[:MAX_TEXT]
                 log_event(_log, logging.ERROR, "nobody was told of a request", id=notice.get("id"), why=why)
 

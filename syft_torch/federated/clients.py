@@ -286,10 +286,11 @@ class PopulationClients(Clients):
         return True
 
     def __getitem__(self, id: Id) -> Client:
-        number = str(id).removeprefix("client-")
-        if not (number.isdecimal() and int(number) < len(self)):
+        digits = str(id).removeprefix("client-")
+        number = int(digits) if digits.isdecimal() else len(self)
+        if number >= len(self) or id != f"client-{number}":
             raise KeyError(id)
-        return self.at(int(number))
+        return self.at(number)
 
     def __iter__(self) -> Iterator[Id]:
         return (f"client-{number}" for number in range(len(self)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -13,7 +14,8 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 
 def measure_peak(function: Function, args: Args) -> int:
     """Return how many bytes a function needs at the same time besides its arguments; 0 if that depends on values."""
-    peak, shadows = _Peak(), map_leaves(_to_meta, args)
+    shadows = map_leaves(_to_meta, args)
+    peak = _Peak(leaf.untyped_storage() for leaf in leaves(shadows) if isinstance(leaf, torch.Tensor))
     try:
         with peak:
             function(*shadows)
@@ -31,10 +33,11 @@ def _to_meta(leaf: Nested) -> Nested:
 class _Peak(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
     """Adds up the memory that operations allocate and that is still in use."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Iterable[torch.UntypedStorage]) -> None:
         super().__init__()
         self.most = self._now = 0
-        self._sizes: dict[int, int] = {}
+        self._sizes = {storage._cdata: 0 for storage in given}
+        """How much of each storage counts: nothing of those that are given."""
 
     def __torch_dispatch__(
         self, func: Function, types: Nested, args: Args = (), kwargs: Kwargs | None = None

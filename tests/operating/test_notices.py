@@ -30,8 +30,11 @@ class Told(threading.Thread):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.notices.append((self.headers["Content-Type"], json.loads(body)))
-                self.send_response(500 if b"refuse" in body else 204)
-                self.end_headers()
+                if b"garbage" in body:
+                    self.wfile.write(b"garbage\r\n\r\n")
+                else:
+                    self.send_response(500 if b"refuse" in body else 204)
+                    self.end_headers()
                 outer.arrived.release()
 
             def log_message(self, *_args: object) -> None: ...
@@ -98,6 +101,19 @@ def test_a_command_that_fails_is_logged_and_does_not_keep_later_notices(
         notifier.tell({"id": id})
 
     assert json.loads(fifo.read_text()) == {"id": "r2"}
+    assert "nobody was told of a request" in caplog.text
+
+
+def test_an_address_that_answers_garbage_does_not_keep_later_notices(
+    told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    notifier = Notifier(f"http://127.0.0.1:{told.server.server_port}/")
+
+    for id in ("garbage", "r2"):
+        notifier.tell({"id": id})
+        assert told.arrived.acquire(timeout=60)
+
+    assert [body["id"] for _, body in told.notices] == ["garbage", "r2"]
     assert "nobody was told of a request" in caplog.text
 
 

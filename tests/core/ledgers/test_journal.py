@@ -112,3 +112,13 @@ def test_a_file_that_was_cut_before_it_was_continued_is_noticed(path: Path) -> N
 
     with pytest.raises(LedgerError, match="cannot find the hash"):
         events(path)
+
+
+@pytest.mark.parametrize("more", ["", ',"file":""', r',"file":"a\u0000"'])
+def test_a_changed_first_line_is_noticed(path: Path, more: str) -> None:
+    path.write_text(f'{{"event":"continued"{more}}}\n')
+
+    with pytest.raises(LedgerError, match="cannot verify line 1"):
+        events(path)
+    with pytest.raises(LedgerError, match="cannot verify line 1"):
+        Journal(path, "bob")

@@ -33,6 +33,7 @@ def test_what_is_freed_in_between_does_not_count(x: Any) -> None:
 
 def test_views_and_changes_in_place_need_no_memory(x: Any) -> None:
     assert measure_peak(lambda a: (a + 1).view(10, 100).mul_(2), (x,)) == SIZE
+    assert measure_peak(lambda a: a.mul_(2).view(10, 100), (x,)) == 0
 
 
 def test_arguments_do_not_count_and_are_not_changed(x: Any) -> None:
