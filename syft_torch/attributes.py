@@ -95,6 +95,28 @@ def is_inplace_name(name: str) -> bool:
     return name in INPLACE_OPERATORS or (name.endswith("_") and not name.endswith("__"))
 
 
+class _FormsRestored(contextlib.AbstractContextManager[None]):
+    """Undoes changes of size by a block that fails: torch sets the size before it allocates the memory for it.
+
+    The tensors would show old memory or, if their storage could not be resized, memory of others. It is a class because
+    every write comes here, and a generator would be slower.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._before = []
+        for tensor in tensors:
+            if (storage := _storage_of(tensor)) is not None:
+                place = tensor.storage_offset(), tensor.shape, tensor.stride()
+                self._before.append((tensor, storage, storage.nbytes(), place))
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        for tensor, storage, size, place in self._before if kind is not None else ():
+            _clear_from(storage, size)
+            if place != (tensor.storage_offset(), tensor.shape, tensor.stride()):
+                with torch.no_grad():
+                    tensor.as_strided_(place[1], place[2], place[0])
+
+
 class TorchAttributes(FrameworkAttributes):
     """What the core must know about torch.
 
@@ -234,12 +256,7 @@ class TorchAttributes(FrameworkAttributes):
         finally:
             _clear_from(storage, size)
 
-    def restore_forms(self, tensors: Sequence[Tensor]) -> contextlib.AbstractContextManager[None]:
-        """Undo changes of size by a block that fails: torch sets the size before it allocates the memory for it.
-
-        The tensors would show old memory or, if their storage could not be resized, memory of others.
-        """
-        return _FormsRestored(tensors)
+    restore_forms = _FormsRestored
 
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether the storage of a tensor is larger than the tensor."""
@@ -883,24 +900,6 @@ _RUNS: dict[str, Function] = {
     "torch.Tensor.data.__get__": torch.Tensor.detach,
     "torch.Tensor.data.__set__": _set_data,
 }
-
-
-class _FormsRestored(contextlib.AbstractContextManager[None]):
-    """Gives tensors their former sizes if a block fails; a class, because every write comes here."""
-
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self._before = []
-        for tensor in tensors:
-            if (storage := _storage_of(tensor)) is not None:
-                place = tensor.storage_offset(), tensor.shape, tensor.stride()
-                self._before.append((tensor, storage, storage.nbytes(), place))
-
-    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
-        for tensor, storage, size, place in self._before if kind is not None else ():
-            _clear_from(storage, size)
-            if place != (tensor.storage_offset(), tensor.shape, tensor.stride()):
-                with torch.no_grad():
-                    tensor.as_strided_(place[1], place[2], place[0])
 
 
 def _storage_of(tensor: Tensor) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from types import GeneratorType
@@ -47,8 +48,9 @@ def keep_result(execution: Execution, result: Nested) -> Nested:
     Anything else must be a fact about form. No result of an operation leaves the worker except through here.
     """
     op, worker, peer = execution.op, execution.worker, execution.peer
-    parents = execution.parents if execution.status & OTHERS else ()
-    protected = [parent for parent in parents if not may_change(worker, parent, peer)]
+    protected: Sequence[Stored] = ()
+    if execution.status & OTHERS:
+        protected = [parent for parent in execution.parents if not may_change(worker, parent, peer)]
     if protected and op.alters_autograd:
         for target in execution.targets():
             guard(target, protected)
