@@ -255,7 +255,7 @@ class QuotaGuard:
     def watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
         """Call a function that does something with a message; record it, and charge the user for the time."""
         account, _ = self._payers.get(sender) or self._find(sender)
-        before = thread_time()
+        before = thread_time() if account.has_rates else 0.0
         self._depth += 1
         try:
             self._record(sender, doing)
@@ -270,7 +270,9 @@ class QuotaGuard:
         copied, sent = facts.copies(message, here), facts.sends(message, here)
         given = _bytes_of(getattr(message, facts.gives)) if facts.gives else 0
         self._require(account, "objects", len(copied) or len(facts.creates(message, here)), doing)
-        self._require(account, "bytes", given + _bytes_of_words(message) + self._measure(copied), doing)
+        self._require(
+            account, "bytes", given + _bytes_of_words(message) + (self._measure(copied) if copied else 0), doing
+        )
         self._require(account, "leases", facts.leases(message), doing)
         if sent:
             self._require_departure(account, sent, doing)

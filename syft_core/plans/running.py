@@ -35,8 +35,8 @@ from syft_core.plans.program import (
 from syft_core.plans.schedule import Schedule
 from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
-from syft_core.values import Nested, Tensor
-from syft_core.workers.addresses.requests import Elsewhere, Process
+from syft_core.values import Nested, Outcome, Tensor
+from syft_core.workers.addresses.requests import Elsewhere, Process, start
 from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
 from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
@@ -64,8 +64,15 @@ def require_known_operations(worker: Worker, program: Program) -> None:
     program.prepared  # noqa: B018  # Looks up all operations.
 
 
-def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
-    """Run a plan on stored objects and numbers, and store the tensors that it returns."""
+def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Outcome:
+    """Run a plan on stored objects and numbers, and store the tensors that it returns.
+
+    It takes turns with other commands only if it takes long.
+    """
+    return start(_run_plan(worker, message, sender))
+
+
+def _run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     entry = worker.object_store.entry(message.id)
     program = entry.value
     if not isinstance(program, Program):
@@ -76,7 +83,8 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
         require_right_to_change(worker, entry, sender, program)
     stored = [_find(worker, arg) for arg in message.args]
     stored += _find_state(worker, entry, sender)
-    require_right_to_use(worker, [entry for entry in stored if isinstance(entry, Stored)], sender)
+    entries = [entry for entry in stored if type(entry) is Stored]
+    require_right_to_use(worker, entries, sender)
     values = list(map(_value_of, stored))
     schedule = Schedule.of(program, routine, values)
     if schedule is None or schedule.is_new:
@@ -90,7 +98,7 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     worker.stats.operations += len(routine.steps)
     call = _Call(worker, message, sender, program, routine, stored, values, schedule)
     of_others = entry.giver != sender  # It may contain values that the sender does not know.
-    for argument in call.entries if of_others else ():
+    for argument in entries if of_others else ():
         argument.disown()
     with _isolate(routine):
         kept = yield from call.run()
@@ -218,15 +226,15 @@ class _Call:
         made = [None] * program.made_by_steps[id(routine)]
         self.slots: list[Any] = [*stored, *made]
         self.values: list[Any] = [*values, *made]
-        self.entries: list[Stored] = [entry for entry in stored if isinstance(entry, Stored)]
         self.returned = program.kept[id(routine)]
 
     @cached_property
     def own(self) -> Sources:
         """The sources that the sender has sent; their values disclose nothing to it."""
         sender = self.sender
-        own = [entry for entry in self.entries if entry.holder == sender.id and entry.giver in (None, sender)]
-        return NOTHING.union(*[entry.root for entry in own if entry.root is not None])
+        entries = [entry for entry in self.stored if type(entry) is Stored]
+        own = [entry for entry in entries if entry.holder == sender.id and entry.giver in (None, sender)]
+        return NOTHING.union(*[entry.root or NOTHING for entry in own])
 
     def run(self) -> Process:
         """Run all steps, each with the stages that its status requires.
