@@ -36,7 +36,7 @@ from syft_core.plans.schedule import Schedule
 from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Outcome, Tensor
-from syft_core.workers.addresses.requests import Elsewhere, Process, start
+from syft_core.workers.addresses.requests import Elsewhere, Process, Request
 from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
 from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
@@ -69,7 +69,31 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Outcome:
 
     It takes turns with other commands only if it takes long.
     """
-    return start(_run_plan(worker, message, sender))
+    return _start(_run_plan(worker, message, sender))
+
+
+def _start(process: Process) -> Outcome:
+    """Run a process; return its reply or, if it makes a request, a process that continues with that request."""
+    try:
+        request = next(process)
+    except StopIteration as end:
+        return end.value
+    return _continue(process, request)
+
+
+def _continue(process: Process, request: Request) -> Process:
+    try:
+        while True:
+            try:
+                answer = yield request
+            except Exception as error:  # noqa: BLE001, PERF203  # the process handles it
+                request = process.throw(error)
+            else:
+                request = process.send(answer)
+    except StopIteration as end:
+        return end.value
+    finally:
+        process.close()
 
 
 def _run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from syft_core.location import Location
 from syft_core.messages import Message
 from syft_core.peer import Peer, acting_for
-from syft_core.values import Outcome
 
 
 @dataclass(slots=True)
@@ -47,30 +46,6 @@ class Elsewhere:
 Request: TypeAlias = Ask | Elsewhere
 Process: TypeAlias = Generator[Request, Any, Any]
 """A running handler: it yields requests, is resumed with answers, and returns the reply."""
-
-
-def start(process: Process) -> Outcome:
-    """Run a process; return its reply or, if it makes a request, a process that continues with that request."""
-    try:
-        request = next(process)
-    except StopIteration as end:
-        return end.value
-    return _continue(process, request)
-
-
-def _continue(process: Process, request: Request) -> Process:
-    try:
-        while True:
-            try:
-                answer = yield request
-            except Exception as error:  # noqa: BLE001, PERF203  # the process handles it
-                request = process.throw(error)
-            else:
-                request = process.send(answer)
-    except StopIteration as end:
-        return end.value
-    finally:
-        process.close()
 
 
 def drive(process: Process, request: Request | None = None) -> Any:
