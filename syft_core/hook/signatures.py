@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from syft_core.hook.attributes import Op
 from syft_core.hook.caches import remember
@@ -12,10 +12,13 @@ from syft_core.hook.dispatch import framework_of, frameworks_of_types
 from syft_core.hook.rules import is_flat
 from syft_core.values import Args, Kwargs
 
+T = TypeVar("T")
 ITEMS = "items"
 """Marks the part of a container."""
 Memo: TypeAlias = "dict[object, Any]"
-"""What is known about all calls of one signature; whoever finds something out adds it."""
+"""What is known about all calls of one signature; stages add what they find out with ``note``."""
+MAX_NOTES = 64
+"""How many facts a memo has: peers choose the modes, for each of which a call has forms."""
 
 
 def recall(signature: tuple[object, ...]) -> Memo:
@@ -25,6 +28,14 @@ def recall(signature: tuple[object, ...]) -> Memo:
     except TypeError:
         return {}
     return remember(_memos, signature, {}) if found is None else found
+
+
+def note(memo: Memo, key: object, fact: T) -> T:
+    """Add a fact to a memo, which is cleared first if it is full; return the fact."""
+    if len(memo) >= MAX_NOTES:
+        memo.clear()
+    memo[key] = fact
+    return fact
 
 
 _memos: dict[tuple[object, ...], Memo] = {}

@@ -24,7 +24,7 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.rules import leaves, map_leaves
-from syft_core.hook.signatures import signature_of
+from syft_core.hook.signatures import note, signature_of
 from syft_core.kinds import KINDS
 from syft_core.messages import Message, Placed, Run, Search, Store
 from syft_core.operating.activity import Activity
@@ -386,8 +386,7 @@ class QuotaGuard:
         if signature not in self._refused:
             call = map_leaves(_to_form, (execution.args, execution.kwargs))
             size = execution.framework.infer_size(op, *call)
-        execution.memo[_Estimate] = known = _Estimate(signature, encoded, size)
-        return known
+        return note(execution.memo, _Estimate, _Estimate(signature, encoded, size))
 
     # --- amounts
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syft_core.hook.caches import remember
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.signatures import Memo, signature_of
@@ -18,6 +17,9 @@ from syft_core.values import Nested
 from syft_core.workers.party.store import keeps_gradient
 from syft_core.workers.running.execution import Execution
 from syft_core.workers.running.procedure import execute
+
+MAX_SCHEDULES = 64
+"""How many schedules a plan has: peers choose the forms of its arguments."""
 
 
 class Schedule:
@@ -64,4 +66,6 @@ class Schedule:
     def finish(self) -> None:
         """Keep the memos for further calls: all steps have succeeded."""
         if self.is_new and self._key is not None:
-            remember(self._known, self._key, self._memos)
+            if len(self._known) >= MAX_SCHEDULES:
+                self._known.clear()
+            self._known[self._key] = self._memos

@@ -10,7 +10,7 @@ import syft_core as sy
 from syft_core.hook.forms import form
 from syft_core.messages import Store
 from syft_core.operating.quotas import QuotaGuard
-from syft_core.plans import running
+from syft_core.plans import running, schedule
 from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
@@ -79,6 +79,15 @@ def test_calls_on_arguments_of_other_forms_give_the_same_bits_as_locally(bob: An
     for rows in (4, 2, 4, 5, 2, 4):
         x, y = torch.rand(rows, 3), torch.rand(rows, 2)
         assert torch.equal(plan(x.send(bob), y.send(bob)).get(), local.step(x, y).detach())
+
+
+def test_a_plan_keeps_a_bounded_number_of_schedules(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "MAX_SCHEDULES", 3)
+    plan = Model().send(bob)
+
+    for rows in range(1, 11):
+        plan(torch.rand(rows, 3).send(bob), torch.rand(rows, 2).send(bob)).get()
+        assert len(memos_on(bob)) <= 3
 
 
 def test_a_call_with_a_dtype_that_was_not_recorded_is_refused_after_others(bob: Any) -> None:

@@ -22,6 +22,7 @@ from syft_core.hook.dispatch import dispatch, framework_of, frameworks_of_types
 from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.signatures import note
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.moving.transfer import rebuild
 from syft_core.workers.running.execution import Execution
@@ -96,9 +97,7 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
     op = execution.op
     if op.differentiates or (op.states_fact and _count_tensors(execution) == 1):
         return None
-    forms = _forms(_rehearse(execution))
-    execution.memo[execution.modes or execution.framework.modes()] = forms
-    return forms
+    return note(execution.memo, execution.modes or execution.framework.modes(), _forms(_rehearse(execution)))
 
 
 def find_forms(execution: Execution) -> list[Form | None] | None:

@@ -10,7 +10,7 @@ from syft_toy.hook import ToyHook
 from toy_layers import Scaled, Watcher
 
 from syft_core.hook.ops import Op, describe_op
-from syft_core.hook.signatures import signature_of
+from syft_core.hook.signatures import MAX_NOTES, Memo, note, recall, signature_of
 
 
 @pytest.fixture
@@ -88,3 +88,24 @@ def test_a_signature_lists_the_layers_of_a_chain(op: Op) -> None:
     chains = [Watcher().on(vector(1.0)), Scaled().on(vector(1.0)), Watcher().on(Scaled().on(vector(1.0), wrap=False))]
 
     assert len({signature_of(op, (chain,), {}) for chain in chains}) == 3
+
+
+def test_equal_signatures_have_one_memo_and_others_another(op: Op) -> None:
+    one = recall(signature_of(op, (1, "a"), {}))
+
+    assert recall(signature_of(op, (1, "a"), {})) is one
+    assert recall(signature_of(op, (2, "a"), {})) is not one
+
+
+def test_a_signature_that_is_not_hashable_has_a_new_memo_each_time() -> None:
+    assert recall(([],)) is not recall(([],))
+
+
+def test_a_memo_has_a_bounded_size() -> None:
+    memo: Memo = {}
+
+    for number in range(3 * MAX_NOTES):
+        assert note(memo, number, "fact") == "fact"
+
+    assert len(memo) <= MAX_NOTES
+    assert 3 * MAX_NOTES - 1 in memo
