@@ -697,13 +697,21 @@ _meta_device = MetaDevice()
 
 _modes: dict[tuple[Any, ...], str] = {}
 _DTYPES = [value for value in vars(torch).values() if isinstance(value, torch.dtype)]
-_MODES = {str(word): word for word in (True, False, None, *_DTYPES)}
+_FLAGS = (True, False)
+_MODES = {str(word): word for word in (*_FLAGS, None, *_DTYPES)}
 
 
 @functools.lru_cache(maxsize=256)
 def _read_modes(modes: str) -> list[Any]:
     try:
         grad, inference, dtype, autocast = [_MODES[word] for word in modes.split(" ")]
+        if (
+            type(grad) is not bool
+            or type(inference) is not bool
+            or type(dtype) is not torch.dtype
+            or autocast in _FLAGS
+        ):
+            raise ValueError
     except (KeyError, ValueError):
         raise SerdeError("cannot read the modes of a command: they are not torch's (malformed message)") from None
     return [grad, inference, dtype, autocast]

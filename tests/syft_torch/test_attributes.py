@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
+from syft_core.exceptions import SerdeError  # noqa: E402
 from syft_torch.attributes import TorchAttributes  # noqa: E402
 from syft_torch.native import TorchTensor  # noqa: E402
 
@@ -66,3 +67,30 @@ class TestAttributes:
     def test_the_names_added_to_tensors_replace_nothing(self) -> None:
         own = {name for name in vars(TorchTensor) if not name.startswith("__")}
         assert [name for name in own if hasattr(torch.Tensor, name)] == []
+
+
+BAD_MODES = [
+    "", "garbage", "True False torch.float32", "True False torch.float32 None x", "None None None None",
+    "torch.float32 False torch.float32 None", "True False True None", "True False torch.float32 True",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("modes", BAD_MODES)
+def test_modes_that_torch_does_not_have_are_refused(modes: str) -> None:
+    with pytest.raises(SerdeError, match="they are not torch's"):
+        TorchAttributes(torch).apply_modes(modes, (), {})
+
+
+def test_modes_are_applied_in_a_block_and_restored() -> None:
+    attributes = TorchAttributes(torch)
+    before = attributes.modes()
+
+    for modes in (
+        "False False torch.float32 None",
+        "True True torch.float32 None",
+        "True False torch.float32 torch.bfloat16",
+    ):
+        with attributes.apply_modes(modes, (), {}):
+            inside = attributes.modes()
+        assert inside.split()[1:] == modes.split()[1:]
+        assert attributes.modes() == before
