@@ -124,6 +124,20 @@ def test_a_gradient_that_was_not_recorded_is_refused_after_other_calls(bob: Any)
         plan(x).get()
 
 
+def test_a_gradient_of_a_constant_is_refused_after_other_calls(bob: Any) -> None:
+    factor = torch.ones(2)
+    plan = sy.Plan("scale", lambda x: x * factor, args_shape=[(2,)], state=(factor,)).build().send(bob)
+    x = torch.ones(2).send(bob)
+    for _ in range(3):
+        plan(x).get()
+
+    (state,) = plan.parameters()
+    state.grad = torch.ones(2).send(bob)
+
+    with pytest.raises(PlanError, match="has a gradient"):
+        plan(x).get()
+
+
 def test_a_plan_whose_shapes_depend_on_values_has_no_schedule(bob: Any, me: Any) -> None:
     steps = (
         Step("torch", "torch.Tensor.__gt__", (Slot(0), 0.0), {}, 1, "True False torch.float32 None"),
