@@ -84,9 +84,13 @@ def test_a_thread_that_stops_waiting_leaves_the_lock_to_the_next() -> None:
     holder = threading.Thread(target=hold)
     holder.start()
     holds.wait(60)
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt), lock:
-        pass
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt), lock:
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
     other.start()
     ends.set()
     other.join(60)
