@@ -43,7 +43,8 @@ class Schedule:
         forms: list[object] = []
         for number, (value, part) in enumerate(zip(values, signature[1:], strict=True)):
             if type(part) is Form:
-                gradient = getattr(value, "grad", None) if part.is_leaf or keeps_gradient(value) else None
+                name = framework_of(value).gradient if part.is_leaf or keeps_gradient(value) else ""
+                gradient = getattr(value, name) if name else None
                 is_used = gradient is not None and number not in cleared
                 forms.append(framework_of(gradient).form_of(gradient) if is_used else gradient is not None)
                 if forms[-1] is None:

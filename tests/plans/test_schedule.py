@@ -189,3 +189,13 @@ def test_a_mask_in_place_of_an_index_is_refused_after_other_calls(bob: Any) -> N
 
     with pytest.raises(PlanError, match="bool"):
         plan(x, mask)
+
+
+def test_arrays_have_schedules_too(bob: Any, numpy_hook: Any) -> None:
+    plan = sy.Plan("double", lambda x: x * 2).build(numpy_hook.arange(3)).send(bob)
+
+    for start in range(3):
+        x = numpy_hook.arange(start, start + 3)
+        assert plan(x.send(bob)).get().tolist() == [2 * number for number in range(start, start + 3)]
+
+    assert memos_on(bob)
