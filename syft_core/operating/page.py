@@ -601,7 +601,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a malformed request, without quoting it."""
-        # A malformed request may have none, and gets headers all the same.
+        # Without a version, which a malformed request may lack, the answer would have no headers.
         self.request_version = self.protocol_version
         self._send(Response(f"{HTTPStatus(code).phrase}\n", code, "text/plain; charset=utf-8"))
 

@@ -10,20 +10,14 @@ import syft_core as sy  # noqa: E402
 from syft_core.crypto.errors import PrecisionError  # noqa: E402
 from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 
+from .encrypted import read, share  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[list[Any]]:
     """Four workers; the last one is the provider."""
     with sy.TorchHook(torch) as hook:
         yield [sy.VirtualWorker(hook, id=name) for name in ("bob", "alice", "dan", "carol")]
-
-
-def share(x: Any, workers: list[Any], digits: int = 16) -> Any:
-    return x.fix_prec(base=2, precision_fractional=digits).share(*workers[:2], crypto_provider=workers[-1])
-
-
-def read(x: Any) -> Any:
-    return x.get().float_prec()
 
 
 @pytest.mark.parametrize(("method", "error"), [("chebyshev", 1e-3), ("exp", 5e-5), ("maclaurin", 0.05)])

@@ -14,6 +14,7 @@ from syft_core.crypto.errors import PrecisionError  # noqa: E402
 from syft_core.crypto.functions import ACTIVATIONS, lowest  # noqa: E402
 from syft_numpy.kernels import NumpyKernels  # noqa: E402
 
+from .encrypted import read, share  # noqa: E402
 from .groups import Group  # noqa: E402
 
 
@@ -22,14 +23,6 @@ def workers() -> Iterator[list[Any]]:
     """Four workers; the last one is the provider."""
     with sy.TorchHook(torch) as hook:
         yield [sy.VirtualWorker(hook, id=name) for name in ("bob", "alice", "dan", "carol")]
-
-
-def share(x: Any, workers: list[Any], digits: int = 16) -> Any:
-    return x.fix_prec(base=2, precision_fractional=digits).share(*workers[:2], crypto_provider=workers[-1])
-
-
-def read(x: Any) -> Any:
-    return x.get().float_prec()
 
 
 @settings(max_examples=25, deadline=None)

@@ -31,20 +31,10 @@ from syft_core.serde import codecs  # noqa: E402
 from syft_core.tensors.schema import Column, Schema  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
+from ..operating.patients import CELLS, SCHEMA  # noqa: E402
 from .served import serve  # noqa: E402
 from .supervised import supervise  # noqa: E402
 
-CELLS = """age,sex,admitted,bmi,ill
-63,f,2026-01-31,22.5,1
-41,m,2025-12-01,,0
-50,f,1970-01-02,31,1
-"""
-SCHEMA = {
-    "age": {"unit": "years", "range": [18, 100]},
-    "sex": {"categories": ["m", "f", "x"]},
-    "admitted": {"type": "date", "range": ["1960-01-01", "2030-01-01"]},
-    "bmi": {"unit": "kg/m2", "missing": "keep"},
-}
 COLUMNS = [
     Column("age", "integer", "years"),
     Column("sex", "category", categories=("m", "f", "x")),

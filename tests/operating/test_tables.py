@@ -14,19 +14,7 @@ from syft_core.operating.data import DataSource, load
 from syft_core.operating.views import _objects
 from syft_core.workers.party.virtual import VirtualWorker
 
-CELLS = """age,sex,admitted,bmi,ill
-63,f,2026-01-31,22.5,1
-41,m,2025-12-01,,0
-50,f,1970-01-02,31,1
-"""
-
-
-SCHEMA = {
-    "age": {"unit": "years", "range": [18, 100]},
-    "sex": {"categories": ["m", "f", "x"]},
-    "admitted": {"type": "date", "range": ["1960-01-01", "2030-01-01"]},
-    "bmi": {"unit": "kg/m2", "missing": "keep"},
-}
+from .patients import CELLS, SCHEMA
 
 
 @pytest.fixture

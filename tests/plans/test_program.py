@@ -10,25 +10,14 @@ from syft_core.exceptions import (
     SerdeError,
     ValueRefusedError,
 )
-from syft_core.hook.forms import form
 from syft_core.messages import Store
 from syft_core.plans.messages import RunPlan
-from syft_core.plans.program import ITEM, MAX_STEPS, Program, Routine, Slot, Step
+from syft_core.plans.program import ITEM, MAX_STEPS, Routine, Slot, Step
 from syft_core.serde import deserialize, serialize
 
 torch = pytest.importorskip("torch")
 
-
-X = form((2,), None, torch.float32)
-
-
-RUN = Step("torch", "torch.Tensor.abs", (Slot(0),), {}, 1)
-
-
-def program(*steps: Any, answer: Any = None, **changes: Any) -> Program:
-    return Program(**{
-        "name": "p", "inputs": (X,), "state": (), "made": 0, "routines": (Routine(steps, answer),), **changes
-    })  # fmt: skip
+from .programs import RUN, program  # noqa: E402  # torch may be missing
 
 
 def test_a_program_survives_the_wire() -> None:

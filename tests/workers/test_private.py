@@ -22,6 +22,8 @@ from syft_core.tensors.logging import LoggingTensor
 from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.seeing import permissions
 
+from .secrets_of_others import store
+
 F = torch.nn.functional
 
 
@@ -34,13 +36,6 @@ def secret(bob: Any) -> Any:
 @pytest.fixture
 def public(bob: Any) -> Any:
     return torch.tensor([10.0, 20.0, 30.0]).send(bob)
-
-
-def store(worker: Any, users: list[str], numbers: list[float], requires_grad: bool = False) -> Any:
-    tensor = torch.tensor(numbers, requires_grad=requires_grad)
-    worker.load_data([tensor.private_tensor(users).tag(f"#{id(tensor)}")])
-    (pointer,) = worker.search(f"#{id(tensor)}")
-    return pointer
 
 
 def is_refused(p: Any) -> bool:

@@ -13,6 +13,8 @@ from syft_core.exceptions import (
     WriteNotPermittedError,
 )
 
+from ..secrets_of_others import store
+
 
 @pytest.fixture
 def secret(bob: Any) -> Any:
@@ -23,13 +25,6 @@ def secret(bob: Any) -> Any:
 @pytest.fixture
 def public(bob: Any) -> Any:
     return torch.tensor([10.0, 20.0, 30.0]).send(bob)
-
-
-def store(worker: Any, users: list[str], numbers: list[float], requires_grad: bool = False) -> Any:
-    tensor = torch.tensor(numbers, requires_grad=requires_grad)
-    worker.load_data([tensor.private_tensor(users).tag(f"#{id(tensor)}")])
-    (pointer,) = worker.search(f"#{id(tensor)}")
-    return pointer
 
 
 def test_uninitialized_memory_is_not_shown(bob: Any) -> None:
