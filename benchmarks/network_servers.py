@@ -104,7 +104,7 @@ def start_worker(id: str) -> Any:
     activity = os.memfd_create("activity")
     os.truncate(activity, SIZE)
     config = parse_config({"id": id, "ledger": f"{folder}/ledger", "users": {"default": {"connections": 10_000}}})
-    worker, _close = build_worker(config, {"activity": activity, "refused": {}, "crashes": {}})
+    worker, _close = build_worker(config, {"activity": activity, "incidents": []})
     server = Server(worker, "127.0.0.1", 0, lambda given: Identity(given.token or "nobody"))
     server.start()
     return server

@@ -188,7 +188,8 @@ def make_guard(worker: Any) -> Any:
     import os  # noqa: PLC0415
 
     from syft_core.operating.activity import SIZE, Activity  # noqa: PLC0415
-    from syft_core.operating.quotas import QuotaGuard, limit_bytes  # noqa: PLC0415
+    from syft_core.operating.allowances import limit_bytes  # noqa: PLC0415
+    from syft_core.operating.quotas import QuotaGuard  # noqa: PLC0415
 
     record = os.memfd_create("activity")
     os.truncate(record, SIZE)

@@ -21,6 +21,7 @@ from syft_core import pictures as pictures
 from syft_core import plans as plans
 from syft_core import plugins as plugins
 from syft_core import pointers as pointers
+from syft_core import printing as printing
 from syft_core import ray as ray
 from syft_core import registry as registry
 from syft_core import serde as serde

@@ -18,6 +18,7 @@ from syft_core.operating import certificates, command, ledger, requests, tokens
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
+from syft_core.printing import printable
 from syft_core.values import Json
 
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"syft-core: cannot go on{where}: {why}; check the path and its permissions", file=sys.stderr)
         return 1
     if isinstance(answer, str):
-        print(answer)
+        print(printable(answer, lines=True))
         return 0
     return int(answer)
 

@@ -40,7 +40,10 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── PolicyError                   (also a TypeError) not a policy
     │   ├── TooManyHopsError              a request was forwarded too often, or in a circle
     │   ├── OperationFailedError          (also a RuntimeError) an object is the result of a failed operation
+    │   ├── OperandChangedError           another command changed what a running one uses
     │   ├── ConnectionLostError           (also a ConnectionError) a worker on the network cannot be reached
+    │   │   └── SessionLostError          it has forgotten the session, and what is not published
+    │   ├── MessageSizeError              (also a ValueError) a message is larger than a worker accepts
     │   ├── AuthenticationError           (also a PermissionError) a worker refused the connection
     │   ├── TicketError                   (also a PermissionError) a worker may not act for a peer on another one
     │   ├── InvalidTensorForRemoteGetError (also a TypeError) a worker was asked to fetch its own data
@@ -52,6 +55,7 @@ The features have errors of their own, all of them below this tree::
 
     SyftError
     ├── PlanError                         (also a TypeError, RuntimeError) plans/errors.py: it cannot be recorded or run
+    │   └── PlanShapesError               (also a ValueError) `args_shape` is not a list of shapes, or does not fit
     ├── PrecisionError                    (also a ValueError) crypto/errors.py: a number does not fit a fixed precision
     ├── WorkerError
     │   ├── ProtocolError                 crypto/errors.py: a protocol cannot run, or a party did not follow it
@@ -64,6 +68,7 @@ The features have errors of their own, all of them below this tree::
     │   ├── ApprovalError                 (also a ValueError) desk/errors.py: a standing approval cannot be used
     │   ├── ConnectionLostError
     │   │   ├── AddressError              network/errors.py: the address or the protocol is wrong
+    │   │   ├── ProxyError                network/errors.py: a proxy cannot reach the worker at the moment
     │   │   └── ActorLostError            ray/errors.py: the actor of Ray that hosts a worker is gone
     │   ├── RayStartError                 (also a RuntimeError) ray/errors.py: Ray or its actors cannot be started
     │   └── QuotaExceededError            operating/errors.py: a user would use more than the owner allows
@@ -72,12 +77,16 @@ The features have errors of their own, all of them below this tree::
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib.metadata import PackageNotFoundError, requires
 from string import Formatter
 from typing import TypeVar
 
 from syft_core.notebooks import render_in_notebook
+from syft_core.printing import printable
 
 E = TypeVar("E", bound="SyftError")
 
@@ -103,6 +112,9 @@ class Text:
 
 class SyftError(Exception):
     """The base class of all errors raised on purpose."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=True)
 
     def _render_traceback_(self) -> list[str]:
         return render_in_notebook(self)
@@ -370,15 +382,48 @@ class ConnectionLostError(WorkerError, ConnectionError):
 
     during = Text("cannot continue {doing}: the connection broke ({error!r}); connect again")
     closed = Text("cannot continue receiving: the other end closed the connection; connect again")
+    stopping = Text(
+        "cannot continue on worker {worker!r}: the worker is stopping; repeat the command when it is served again"
+    )
     disconnected = Text("cannot use worker {worker!r}: the connection was closed; call `connect()` first")
     malformed = Text("cannot read a message: {why}; use the same release of syft-core at both ends, and connect again")
     unreachable = Text(
         "cannot reach the worker at {url}: no connection for {seconds:g} seconds ({why}); check the address, that the "
         "worker is running, and whether it uses TLS"
     )
-    restarted = Text(
-        "cannot continue the session on worker {worker!r}: {why}; unpublished objects are gone: find the published "
-        "ones with `search`, and send the others again"
+
+
+class SessionLostError(ConnectionLostError):
+    """A worker has forgotten the session of its client, and with it the objects that are not published."""
+
+    worker: object
+    """The id of the worker."""
+
+    @classmethod
+    def on(cls, worker: object, why: str = "the worker has forgotten it") -> SessionLostError:
+        """Name the worker, and what happened."""
+        error = cls(
+            f"cannot continue the session on worker {worker!r}: {why}; unpublished objects are gone: find the "
+            f"published ones with `search`, and send the others again"
+        )
+        error.worker = worker
+        return error
+
+
+class MessageSizeError(WorkerError, ValueError):
+    """A message is larger than a worker accepts; the connection can be used as before."""
+
+    too_large = Text(
+        "cannot send a message of {size} bytes to worker {worker!r}: the limit is {limit}; send it in parts, or ask "
+        "its owner for more (`bytes` of the user, or `limits.message_bytes`)"
+    )
+    too_many = Text(
+        "cannot send this message to worker {worker!r}: with others of the user that are under way it has more bytes "
+        "than the limit of {limit}; send it again when they have arrived"
+    )
+    no_memory = Text(
+        "cannot send this message to worker {worker!r}: the worker has no memory for it at the moment; send it again "
+        "later, or in parts"
     )
 
 
@@ -386,6 +431,7 @@ class AuthenticationError(WorkerError, PermissionError):
     """A worker on the network refused the connection."""
 
     refused = Text("cannot connect to {url}: {why}; {advice}", advice="ask the owner for a token: `token=...`")
+    unusable = Text("cannot use {what}: {why}; copy it again, in one line")
 
 
 class TicketError(WorkerError, PermissionError):
@@ -711,6 +757,15 @@ class OperationFailedError(WorkerError, RuntimeError):
         )
 
 
+class OperandChangedError(WorkerError):
+    """While a command let others go first, one of them changed an object that it uses, or who may have the object."""
+
+    during = Text(
+        "cannot finish {name!r} on worker {worker!r}: meanwhile another command changed what it uses, or who may have "
+        "that; run it again when nobody changes its operands"
+    )
+
+
 class InvalidTensorForRemoteGetError(WorkerError, TypeError):
     """A worker was asked to fetch what an object points to, but the object is not a pointer."""
 
@@ -732,6 +787,20 @@ def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return the question whether the most similar of the known names is meant; ``otherwise`` if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def how_to_install(package: str) -> str:
+    """Return the command that installs a package that a feature needs, in a version that fits.
+
+    Advise the package itself, never an extra of this project: its name belongs to another project on the public index.
+    """
+    try:
+        needed = requires("syft-core") or []
+    except PackageNotFoundError:
+        needed = []
+    versions = [each.partition(";")[0].strip() for each in needed]
+    fitting = [each for each in versions if re.split(r"[^\w.-]", each)[0].lower() == package.lower()]
+    return f"pip install {shlex.quote(fitting[0] if fitting else package)}"
 
 
 def _ask_owner(cls: type[E], what: str, location: str, instead: str) -> E:

@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 from syft_core.exceptions import WorkerNotPicklableError
 from syft_core.messages import Message, Store
 from syft_core.peer import Id, Owner, Peer
-from syft_core.values import Outcome, Tensor
+from syft_core.values import Args, Kwargs, Nested, Outcome, Tensor
 
 if TYPE_CHECKING:
-    from syft_core.hook.attributes import FrameworkAttributes
+    from syft_core.hook.attributes import FrameworkAttributes, Op
     from syft_core.hook.forms import Form
 
 
@@ -143,6 +143,10 @@ class Location(ABC):
     @abstractmethod
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Return the forms of objects, or of an attribute of each; None for an attribute that is None."""
+
+    def note_fact(self, _op: Op, _pointer: Tensor, _args: Args, _kwargs: Kwargs, fact: Nested) -> Nested:
+        """Return what the program gets for a fact about the form of an object: the fact, unless a plan is recorded."""
+        return fact
 
     def peek(self, id: Id, attr: str | None = None) -> Tensor:
         """Return a plain tensor to read its form from, if the worker is in this process; otherwise None."""

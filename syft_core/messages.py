@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, cast
 
@@ -18,7 +19,7 @@ from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.operators import operation_name
 from syft_core.peer import Id, Peer
 from syft_core.serde import Codec, Context, codecs
-from syft_core.values import Payload
+from syft_core.values import Args, Payload
 
 Find = Callable[[Any, Id], tuple[Id, ...]]
 """A function of a message and the id of the worker that receives it."""
@@ -35,9 +36,7 @@ class MessageFacts:
     text: Callable[..., str] = lambda message: type(message).__name__
     """What it does, in a few words for traces and logs; never a value."""
     uses: Find = _no_ids
-    """The ids of the stored objects that it names; ``operands`` may point to others."""
-    operands: Callable[..., object] = lambda _message: ()
-    """The part that may contain pointers to stored objects."""
+    """The ids of the stored objects that it names; its ``operands`` may point to others."""
     creates: Find = _no_ids
     """The ids that the sender chooses for new objects there; further results have the next numbers."""
     replaces: Find = _no_ids
@@ -61,6 +60,8 @@ class MessageFacts:
     is_personal: bool = False
     """Whether it changes what the receiver keeps for its client: tickets, channels. Nobody can send it on behalf of
     others, because the sender itself claims for whom it acts."""
+    waits: bool = False
+    """Whether its handler may wait for other parties, or let others go first; its operands are held meanwhile."""
     is_urgent: bool = False
     """Whether others wait for the receiver to execute it, so that it is not buffered."""
     is_note: bool = False
@@ -79,6 +80,21 @@ class Message:
     def expected(self) -> range:
         """The ids of the results that the sender expects; a failure poisons them."""
         return range(0)
+
+    @property
+    def operands(self) -> Args:
+        """All fields that may contain pointers to stored objects, whatever their names.
+
+        A pointer in the object that a message gives to the receiver leads elsewhere.
+        """
+        return tuple([getattr(self, name) for name in _name_open_fields(type(self))])  # type: ignore[arg-type]  # classes are hashable
+
+
+@cache
+def _name_open_fields(kind: type[Message]) -> list[str]:
+    """Return the names of the fields that may have values of any type, or contain such values."""
+    annotations = {field.name: str(field.type) for field in fields(kind) if field.name != kind.facts.gives}
+    return [name for name, annotation in annotations.items() if _ANY in _ALIASES.get(annotation, annotation)]
 
 
 class Note(Protocol):
@@ -102,10 +118,6 @@ def _all(message: Any, _receiver: Id) -> tuple[Id, ...]:
 
 def _result(message: Any, _receiver: Id) -> tuple[Id, ...]:
     return (message.result,)
-
-
-def _arguments(message: Any) -> object:
-    return message.args, message.kwargs or {}
 
 
 @dataclass(slots=True)
@@ -140,7 +152,7 @@ class Run(Message):
 
     code: ClassVar[int] = 301
     facts: ClassVar[MessageFacts] = MessageFacts(
-        text=lambda m: operation_name(m.op), operands=_arguments, creates=_result, mandate=_no_ids, stores_results=True
+        text=lambda m: operation_name(m.op), creates=_result, mandate=_no_ids, stores_results=True, waits=True
     )
     framework: str
     op: str
@@ -173,6 +185,7 @@ class Fetch(Message):
         mandate=_one,
         takes=lambda m, _receiver: (m.id,) if m.attr is None and not m.keep else (),
         returns_objects=True,
+        waits=True,
     )
     id: int | str
     attr: str | None = None
@@ -188,7 +201,7 @@ class FetchAll(Message):
 
     code: ClassVar[int] = 314
     facts: ClassVar[MessageFacts] = MessageFacts(
-        text=lambda _m: "get", uses=_all, sends=_all, takes=_all, returns_objects=True
+        text=lambda _m: "get", uses=_all, sends=_all, takes=_all, returns_objects=True, waits=True
     )
     ids: tuple[int | str, ...]
     user: str | None = None
@@ -207,6 +220,7 @@ class Forward(Message):
         creates=lambda m, receiver: (m.new_id,) if receiver == m.destination else (),
         copies=lambda m, receiver: (m.id,) if receiver == m.destination else (),
         sends=lambda m, receiver: () if receiver == m.destination else (m.id,),
+        waits=True,
     )
     id: int | str
     attr: str | None
@@ -249,7 +263,7 @@ class Describe(Message):
     """Return the forms of objects, or of the same attribute of each."""
 
     code: ClassVar[int] = 306
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask the form", uses=_all, mandate=_all)
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask the form", uses=_all, mandate=_all, waits=True)
     ids: tuple[int | str, ...]
     attr: str | None = None
 
@@ -294,7 +308,6 @@ class Call(Message):
     facts: ClassVar[MessageFacts] = MessageFacts(
         text=lambda _m: "call",
         uses=_one,
-        operands=_arguments,
         creates=_result,
         mandate=_one,
         stores_results=True,
@@ -311,7 +324,9 @@ class SendOn(Message):
     """Send an object to another worker, and store a pointer in its place."""
 
     code: ClassVar[int] = 312
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"send on to {m.destination}", uses=_one, sends=_one)
+    facts: ClassVar[MessageFacts] = MessageFacts(
+        text=lambda m: f"send on to {m.destination}", uses=_one, sends=_one, waits=True
+    )
     id: int | str
     destination: int | str
     new_id: int
@@ -322,7 +337,7 @@ class GetBack(Message):
     """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
 
     code: ClassVar[int] = 313
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "get back", uses=_one, replaces=_one)
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "get back", uses=_one, replaces=_one, waits=True)
     id: int | str
 
 

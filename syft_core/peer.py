@@ -35,6 +35,11 @@ class Peer(NamedTuple):
         """Who made the first request."""
         return self.behalf[0] if self.behalf else self
 
+    @property
+    def payer(self) -> str:
+        """The user whose quotas and turns a request uses: of the connection, or of the first request."""
+        return self.user if self.user is not None else self.original.user or ""
+
     def __str__(self) -> str:
         name = self.user if self.user is not None else f"worker {self.id}"
         return f"{self.behalf[0]} through {name}" if self.behalf else name

@@ -33,6 +33,7 @@ from syft_core.values import Args, Function, Nested, Tensor
 from syft_numpy.alternatives import ALTERNATIVES
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, REDUCTIONS, describe
 from syft_numpy.kernels import NumpyKernels
+from syft_numpy.native import SyftArray
 from syft_numpy.wrapper import wrap
 
 EXCLUDE = words("save savez savez_compressed savetxt dump dumps tofile data ctypes base to_device")
@@ -62,6 +63,11 @@ _SYNONYMS = {
 _OPERATIONS = {**_SYNONYMS, **OPERATORS, **INPLACE_OPERATORS, **REFLECTED_OPERATORS}
 _Dispatched: type = type(np.concatenate)
 _BUFFERS = (bytes, bytearray, mmap)
+_KINDS = frozenset({np.ndarray, SyftArray, np.memmap, np.matrix, np.recarray})
+"""The types of arrays that hold no other memory than that of their elements."""
+_OWNERS = frozenset({np.ndarray, SyftArray, bytes, bytearray})
+_STRINGS: object = getattr(np.dtypes, "StringDType", None) if hasattr(np, "dtypes") else None
+"""The type of the dtype of strings of any length, which cannot be changed; older versions of numpy have none."""
 """The memory of arrays that were received."""
 
 
@@ -120,6 +126,7 @@ class NumpyAttributes(FrameworkAttributes):
     worker_methods = ("array", "arange", "ones", "zeros")
     result_types = _result_types()
     facts_of_form = words("shape ndim size dtype itemsize nbytes __len__")
+    facts_of_layout = frozenset({"strides"})
     global_state_change_methods = frozenset({"seed", "seterr", "set_printoptions", "setbufsize", "seterrcall"})
 
     def __init__(self, numpy: object) -> None:
@@ -154,7 +161,7 @@ class NumpyAttributes(FrameworkAttributes):
 
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain array with a copy of the data."""
-        return np.array(tensor)
+        return np.array(tensor.copy() if isinstance(tensor, np.void) else tensor)  # numpy only wraps a record.
 
     def positions_of(self, mask: Tensor) -> tuple[Tensor, ...] | None:
         """Return the positions that a mask selects."""
@@ -164,9 +171,20 @@ class NumpyAttributes(FrameworkAttributes):
         """Return whether a dtype is one of integers or booleans."""
         return getattr(dtype, "kind", "") in ("b", "i", "u")
 
-    def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
-        """Return the id of the object that owns the memory."""
-        return frozenset((id(self.owner_of(tensor)),))
+    def memory_of(self, tensor: Tensor) -> frozenset[int | str] | None:
+        """Return the id of the object that owns the memory, and the name of the file that is mapped there.
+
+        Nothing is known about arrays of Python objects, subclasses that may hold further arrays, and memory of other
+        libraries.
+        """
+        owner = self.owner_of(tensor)
+        if type(tensor) not in _KINDS and not isinstance(tensor, np.generic):
+            return None
+        if tensor.dtype.hasobject and type(tensor.dtype) is not _STRINGS:
+            return None
+        if type(owner) in _OWNERS or isinstance(owner, np.generic):
+            return frozenset((id(owner),))
+        return frozenset((id(owner), *_find_files(tensor))) if type(owner) is mmap else None
 
     def owner_of(self, tensor: Tensor) -> object:
         """Return the array or buffer that owns the memory; views of one array have the same owner."""
@@ -194,6 +212,8 @@ class NumpyAttributes(FrameworkAttributes):
         owner = owner.obj if isinstance(owner, memoryview) else owner
         size = owner.nbytes if isinstance(owner, np.ndarray) else len(owner) if isinstance(owner, _BUFFERS) else None
         return not (tensor.flags.forc and tensor.nbytes == size)
+
+    default_float = "float64"
 
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of an array, or None if it contains Python objects."""
@@ -347,6 +367,14 @@ def _is_object(leaf: Tensor) -> bool:
         return np.dtype(leaf).hasobject
     except TypeError:
         return "->" in leaf  # the signature of a ufunc
+
+
+def _find_files(array: Tensor) -> Iterator[str]:
+    """Yield the names of the files that an array, or an array of which it is a view, maps into memory."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            yield str(array.filename)
+        array = array.base
 
 
 def _count(func: Function, *args: object, **kwargs: object) -> Nested:

@@ -203,6 +203,7 @@ def describe(op: Op) -> Facts:
         tier=tier,
         indices=frozenset({1, "indices"}) if operation in INDEXED else frozenset(),
         states_fact=last in STATES_FACT,
+        shape_depends_on_floats=operation not in ARITHMETIC,
         reveals=last in REVEALS,
         local=last in LOCAL,
         instead=INSTEAD.get(operation, ""),

@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -30,16 +30,19 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.alternatives import ALTERNATIVES
 from syft_torch.aten import ATEN
-from syft_torch.facts import FACTS_OF_FORM, describe
+from syft_torch.facts import FACTS_OF_FORM, FACTS_OF_LAYOUT, describe
+from syft_torch.graphs import find_saved
 from syft_torch.guards import add_guard
 from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
 from syft_torch.kernels import TorchKernels
+from syft_torch.layouts import correct
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange_all, has_hooks, require_all_movable
 from syft_torch.placing import Placing
+from syft_torch.reading import name_storage, read_numbers
 from syft_torch.recording import find_state, hold_state
 from syft_torch.structural import MASKING, SELECTING, STRUCTURAL, TRANSPOSING, convolve, real_dtype
-from syft_torch.versions import find_ffts_with_other_strides, run_engine
+from syft_torch.versions import run_engine
 from syft_torch.wrapper import Wrapper
 
 # torch resets the warning filters in each of 1,400 look-ups; the wrapped function does not.
@@ -111,7 +114,7 @@ class _FormsRestored(contextlib.AbstractContextManager[None]):
 
     def __exit__(self, kind: object, _error: object, _trace: object) -> None:
         for tensor, storage, size, place in self._before if kind is not None else ():
-            _clear_from(storage, size)
+            _shrink(storage, size)
             if place != (tensor.storage_offset(), tensor.shape, tensor.stride()):
                 with torch.no_grad():
                     tensor.as_strided_(place[1], place[2], place[0])
@@ -141,6 +144,8 @@ class TorchAttributes(FrameworkAttributes):
         name: kind for name, kind in vars(torch.return_types).items() if isinstance(kind, type)
     }
     facts_of_form = FACTS_OF_FORM
+    facts_of_layout = FACTS_OF_LAYOUT
+    number_types = (torch.SymInt, torch.SymFloat)
     autograd = Autograd(gradient="grad", history="grad_fn", backward="backward", identity="__pos__")
     global_state_change_methods = frozenset({"seed", "manual_seed"})
     aten = ATEN
@@ -162,7 +167,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a clone, which is part of the same graph."""
-        return tensor.clone()
+        return _clone(tensor)
 
     def positions_of(self, mask: Tensor) -> tuple[Tensor, ...] | None:
         """Return the positions that a mask selects."""
@@ -200,7 +205,7 @@ class TorchAttributes(FrameworkAttributes):
         """Return a leaf with a copy of the data and the gradient, and the same id."""
         gradient = tensor.grad if tensor.is_leaf else None
         outside = tensor.detach() if tensor.requires_grad else tensor
-        return _leaf(tensor, outside.clone(), None if gradient is None else gradient.detach().clone())
+        return _leaf(tensor, _clone(outside), None if gradient is None else _clone(gradient.detach()))
 
     def replace_in_place(self, tensor: Tensor, other: object) -> None:
         """Swap the contents of two tensor objects, or assign to a plain tensor with weak references to it or hooks."""
@@ -227,14 +232,20 @@ class TorchAttributes(FrameworkAttributes):
         """Return a fact about a tensor of this form."""
         return op.run(torch.empty(form.shape, dtype=form.dtype, device="meta"))
 
-    def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
-        """Return the storage of a tensor, which its views share; for a sparse tensor, the storages of its parts."""
-        if tensor.layout is torch.strided and not (tensor.is_mkldnn or tensor.is_nested):
-            return frozenset((tensor.untyped_storage()._cdata,))
-        parts = _PARTS.get(tensor.layout)
-        if parts is None:
+    def memory_of(self, tensor: Tensor) -> frozenset[int | str] | None:
+        """Return the storage of a tensor, which its views share, and those of its parts.
+
+        A tensor quantized per channel holds scales and zero points, a sparse one indices and values; a nested one has
+        one storage. Nothing is known about other layouts, such as that of MKL-DNN, and about types derived from these.
+        """
+        if type(tensor) not in PLAIN_TYPES:
             return None
-        return frozenset().union(*[self.memory_of(getattr(tensor.detach(), part)()) or () for part in parts])
+        if tensor.layout is _STRIDED:
+            found = frozenset((tensor.untyped_storage()._cdata,))
+            return found if not tensor.is_quantized else _join(found, map(self.memory_of, _parts_of_quantizer(tensor)))
+        if tensor.layout not in _PARTS:
+            return None
+        return _join(frozenset(), [self.memory_of(part) for part in _parts_of(tensor)])
 
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Copy the storage that tensors share unless torch can resize it; it cannot resize received memory."""
@@ -260,7 +271,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def is_partial_view(self, tensor: Tensor) -> bool:
         """Return whether the storage of a tensor is larger than the tensor."""
-        if tensor.layout is not torch.strided or tensor.is_mkldnn:
+        if tensor.layout is not _STRIDED:
             return False
         return bool(tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size())
 
@@ -299,12 +310,16 @@ class TorchAttributes(FrameworkAttributes):
     def is_shared(self, *tensors: Tensor) -> bool:
         """Return whether other tensors use the storage of one of these; aliases of a sparse tensor are not counted."""
         for tensor in tensors:
-            if tensor.layout is not torch.strided:
+            if tensor.layout is not _STRIDED or tensor.is_quantized:
                 return True
             storage = tensor.untyped_storage()
             if _count_users(storage._cdata) > _ONE_USER:
                 return True
         return False
+
+    def is_alone(self, tensor: Tensor) -> bool:
+        """Return whether nothing else uses the storage of a tensor, or holds the tensor itself, as a quantizer does."""
+        return tensor._use_count() == 1 and not self.is_shared(tensor)
 
     def count_threads(self) -> int:
         """Return the number of threads for one operation."""
@@ -344,6 +359,16 @@ class TorchAttributes(FrameworkAttributes):
     find_state = staticmethod(find_state)
     has_hooks = staticmethod(has_hooks)
 
+    default_float = "float32"
+
+    def name_storage(self, tensor: Tensor) -> str:
+        """Return one word for how a tensor stores its numbers, or "" if it is dense."""
+        return name_storage(tensor)
+
+    def read_numbers(self, tensor: Tensor) -> tuple[Tensor | None, str]:
+        """Return a dense tensor with the numbers that a tensor stores, and a note on what they are."""
+        return read_numbers(tensor)
+
     def form_of(self, tensor: Tensor) -> Form | None:
         """Return the form of a plain strided tensor."""
         if type(tensor) not in PLAIN_TYPES or tensor.layout is not _STRIDED or tensor.is_nested or tensor.is_quantized:
@@ -382,8 +407,6 @@ class TorchAttributes(FrameworkAttributes):
         devices = {operand.device for operand in operands}
         if len(devices) != 1 or op.operation in DIFFERS_ON_META:
             return None
-        if op.name.startswith("torch.fft.") and op.operation in find_ffts_with_other_strides():
-            return None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -394,20 +417,38 @@ class TorchAttributes(FrameworkAttributes):
             return None
         pairs = zip(leaves((args, kwargs)), leaves((shadows, named)), strict=True)
         changed: list[Any] = [shadow for leaf, shadow in pairs if type(leaf) is Form]
-        after: Any = [_form_on(device, shadow) for shadow in changed]
         results = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
-        made = iter(forms := [_form_on(device, leaf) for leaf in results])
-        if None in forms or None in after:
+        forms = self._lay_out(op, args, kwargs, [_form_on(device, leaf) for leaf in (*results, *changed)])
+        if forms is None:
             return None
+        made, after = iter(forms), forms[len(results) :]
         given = map_leaves(lambda leaf: next(made) if isinstance(leaf, torch.Tensor) else leaf, result)
         kept = {leaf.untyped_storage()._cdata for leaf in results}
         shared = tuple(place for place, leaf in enumerate(changed) if leaf.untyped_storage()._cdata in kept)
         return Inferred(given, after, _has_dense_gradients((args, kwargs), (shadows, named), result), shared)
 
+    def _lay_out(self, op: Op, args: object, kwargs: object, found: Any) -> list[Form] | None:
+        if None in found:
+            return None
+        with self.protect_rng(op), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return correct(op, args, kwargs, found, self.example)
+
     def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
-        """Run ``op`` on the meta device; views of operands need no new memory."""
+        """Run ``op`` on the meta device; views of operands need no new memory, but what a graph saves does.
+
+        With gradients if an operand needs them, because a signature does not say whether they are enabled.
+        """
         if op.operation in DIFFERS_ON_META:
             return None
+        if any(leaf.requires_grad for leaf in leaves((args, kwargs)) if type(leaf) is Form):
+            with torch.inference_mode(False), torch.enable_grad():
+                found = self._infer_size(op, args, kwargs)
+            if found is not None:
+                return found
+        return self._infer_size(op, args, kwargs)
+
+    def _infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
         try:
             with warnings.catch_warnings(), self.protect_rng(op), _META:  # Functions without operands are placed there.
                 warnings.simplefilter("ignore")
@@ -415,6 +456,9 @@ class TorchAttributes(FrameworkAttributes):
                 before = _storages((shadows, named))
                 result = op.run(*shadows, **named)
                 after = _storages((result, shadows, named))
+                after |= find_saved(
+                    [leaf for leaf in leaves((result, shadows, named)) if isinstance(leaf, torch.Tensor)]
+                )
         except Exception:  # noqa: BLE001  # on the meta device torch may raise any error
             return None
         new = sum(max(size - before.get(storage, 0), 0) for storage, size in after.items())
@@ -422,11 +466,18 @@ class TorchAttributes(FrameworkAttributes):
 
     def bytes_of(self, tensor: Tensor) -> int:
         """Return the size of the storage, which views keep in use too, and of a gradient."""
-        if tensor.layout is not torch.strided or tensor.is_mkldnn or tensor.is_nested:
-            parts = [getattr(tensor.detach(), part)() for part in _PARTS.get(tensor.layout, ())]
-            return sum(map(self.bytes_of, parts))
+        if tensor.layout in _PARTS:
+            return sum(map(self.bytes_of, _parts_of(tensor)))
+        if tensor.layout is not _STRIDED:
+            return int(tensor.numel() * tensor.element_size())
         gradient = tensor.grad if tensor.is_leaf else None
-        return int(tensor.untyped_storage().nbytes()) + (0 if gradient is None else self.bytes_of(gradient))
+        parts = _parts_of_quantizer(tensor) if tensor.is_quantized else []
+        parts += [] if gradient is None else [gradient]
+        return int(tensor.untyped_storage().nbytes()) + sum(map(self.bytes_of, parts))
+
+    def saved_by_graphs(self, tensors: Sequence[Tensor]) -> dict[int, int]:
+        """Return the sizes of the storages that the nodes of the graphs have saved."""
+        return find_saved(tensors)
 
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of a dense gradient, which has the strides of its tensor if that is dense."""
@@ -482,7 +533,7 @@ class TorchAttributes(FrameworkAttributes):
             return _connect(torch.ones((), dtype=form.dtype).expand(form.shape), form)
         with torch.inference_mode(False), torch.no_grad():
             memory = torch.zeros(span, dtype=form.dtype)
-            example = memory.as_strided(form.shape, form.strides)
+            example = torch.empty(0, dtype=form.dtype).set_(memory.untyped_storage(), 0, form.shape, form.strides)
             if kind == 1:
                 memory.fill_(1)
             elif kind:
@@ -571,7 +622,7 @@ def _make_sparse(*args: object, **kwargs: object) -> Nested:
 
 def _has_own_storage(tensor: Tensor) -> bool:
     """Return whether torch allocated the storage of a tensor, and no other tensor or array uses it."""
-    if tensor.layout is not torch.strided:
+    if tensor.layout is not _STRIDED or tensor.is_quantized:
         return False
     storage = tensor.untyped_storage()
     return bool(_count_users(storage._cdata) <= _ONE_USER and storage.resizable())
@@ -603,6 +654,38 @@ _PARTS = {
     **dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), ("ccol_indices", "row_indices", "values")),
 }
 """The methods that return the parts of a sparse tensor."""
+
+
+def _parts_of(tensor: Tensor) -> list[Tensor]:
+    """Return the parts of a sparse tensor, and none for other layouts."""
+    return [getattr(tensor.detach(), part)() for part in _PARTS.get(tensor.layout, ())]
+
+
+def _parts_of_quantizer(tensor: Tensor) -> list[Tensor]:
+    """Return the tensors that a quantized tensor holds besides its elements; aliases and copies hold the same ones."""
+    if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        return []
+    return [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]
+
+
+def _join(found: frozenset[int | str], parts: Iterable[frozenset[int | str] | None]) -> frozenset[int | str] | None:
+    """Return the memory of a tensor and of its parts, or None if that of a part is not known."""
+    known = list(parts)
+    return None if None in known else found.union(*[part for part in known if part is not None])
+
+
+def _clone(tensor: Tensor) -> Tensor:
+    """Return a clone that shares nothing; that of torch keeps the scales of a tensor quantized per channel."""
+    if not (tensor.is_quantized and _parts_of_quantizer(tensor)):
+        return tensor.clone()
+    scales, zero_points = [part.clone() for part in _parts_of_quantizer(tensor)]
+    options: Kwargs = {"axis": tensor.q_per_channel_axis(), "dtype": tensor.dtype, "device": tensor.device}
+    twin = torch._empty_per_channel_affine_quantized(tensor.shape, scales=scales, zero_points=zero_points, **options)
+    # Not `twin.copy_`, with which it would hold the same scales again.
+    twin.untyped_storage().copy_(tensor.clone(memory_format=torch.contiguous_format).untyped_storage())
+    return twin
+
+
 _USED_BY_NODE = 2
 """The use count of a tensor held by a variable and the node that accumulates its gradient."""
 
@@ -754,14 +837,13 @@ def _shadow(leaf: Tensor, device: object = None) -> Tensor:
 
 
 def _connect(tensor: Tensor, known: Form) -> Tensor:
-    """Return a new tensor with the place in a graph that a form has."""
+    """Return a new tensor with the place in a graph that a form has; as a result, it can be changed in place."""
     if not known.requires_grad:
         return tensor
-    tensor.requires_grad_()
     if known.is_leaf:
-        return tensor
+        return tensor.requires_grad_()
     with torch.inference_mode(False), torch.enable_grad():
-        return tensor.view_as(tensor)
+        return _Result.apply(torch.empty((), device=tensor.device, requires_grad=True), (tensor,))
 
 
 _ABOUT_GRAPHS = re.compile(
@@ -796,6 +878,18 @@ def _storages(values: Nested) -> dict[int, int]:
 def _zeros(known: Form, device: object) -> Tensor:
     zeros = torch.empty_strided(known.shape, known.strides, dtype=known.dtype, device=device or known.device)
     return zeros.zero_()
+
+
+class _Result(torch.autograd.Function):  # type: ignore[misc]  # torch's values pass as Any
+    """A tensor as the result of an operation; a view of a leaf would not be one that may be changed in place."""
+
+    @staticmethod
+    def forward(_ctx: Any, _start: Tensor, made: tuple[Tensor]) -> Tensor:
+        return made[0]
+
+    @staticmethod
+    def backward(_ctx: Any, _gradient: Tensor) -> tuple[None, None]:
+        return None, None
 
 
 class _Zeros(torch.autograd.Function):  # type: ignore[misc]  # torch's values pass as Any
@@ -874,7 +968,7 @@ def _set_data(target: Tensor, value: Tensor) -> None:
 
 def _share_memory(one: Tensor, other: Tensor) -> bool:
     is_dense = one.layout is other.layout is torch.strided and not (one.is_nested or other.is_nested)
-    return is_dense and not one.is_mkldnn and one.untyped_storage()._cdata == other.untyped_storage()._cdata
+    return is_dense and one.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
 def _run_backward(
@@ -912,13 +1006,19 @@ _RUNS: dict[str, Function] = {
 
 def _storage_of(tensor: Tensor) -> Any:
     """Return the storage of a tensor that has one of its own, else None."""
-    return tensor.untyped_storage() if tensor.layout is torch.strided and not tensor.is_mkldnn else None
+    return tensor.untyped_storage() if tensor.layout is _STRIDED else None
 
 
 def _clear_from(storage: Any, size: int) -> None:
     """Set to zero what a storage has beyond its former size."""
     if storage is not None and storage.nbytes() > size:
         torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
+
+
+def _shrink(storage: Any, size: int) -> None:
+    """Give back what a storage has beyond its former size."""
+    if storage.nbytes() > size:
+        storage.resize_(size)
 
 
 def _last(name: str) -> str:

@@ -46,11 +46,19 @@ FACTS_OF_FORM = words(
     "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
 )
 """Operations that can be answered from the form of a tensor."""
-STATES_FACT = FACTS_OF_FORM | words(
-    "is_sparse_csr stride is_contiguous dim_order is_conj is_neg is_same_size result_type get_device is_cpu is_cuda "
-    "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed "
-    "_has_compatible_shallow_copy_type storage_offset type dense_dim sparse_dim _dimI _dimV _is_view _is_zerotensor "
-    "retains_grad output_nr has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
+FACTS_OF_LAYOUT = words(
+    "stride is_contiguous dim_order storage_offset is_same_size is_conj is_neg _is_view _is_zerotensor"
+)
+"""Operations that say how a tensor lies in memory, or compare the forms of two."""
+STATES_FACT = (
+    FACTS_OF_FORM
+    | FACTS_OF_LAYOUT
+    | words(
+        "is_sparse_csr result_type get_device is_cpu is_cuda "
+        "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed "
+        "_has_compatible_shallow_copy_type type dense_dim sparse_dim _dimI _dimV "
+        "retains_grad output_nr has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
+    )
 )
 """Operations whose plain result follows from the form."""
 
@@ -58,8 +66,6 @@ DROPOUT = words("dropout dropout1d dropout2d dropout3d alpha_dropout feature_dro
 FRACTIONAL = words(
     "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices"
 )
-SHAPE_DEPENDS_ON_FLOATS = DROPOUT | FRACTIONAL | {"interpolate"}
-"""Operations whose results have a form that depends on a scale or a probability."""
 
 # --- what a call reads, writes and draws
 
@@ -113,6 +119,8 @@ BEYOND = words(
     "as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output slice_inverse _reshape_alias"
 )
 """Operations that access memory beyond a tensor that is a view, within the memory of which it is a view."""
+JOINS = words("to type_as")
+"""Methods that convert a tensor to the device and the dtype of another."""
 UNINITIALIZED = words("empty_like new_empty new_empty_strided new")
 """Operations that return uninitialized memory."""
 
@@ -369,9 +377,16 @@ class _Description:
             accumulates=last == "backward",
             retains=last == "retain_grad",
             alters_autograd=op.spelling != "getter" and operation in ALTERS_AUTOGRAD and op.name not in _GRADIENTS,
-            shape_depends_on_floats=last in SHAPE_DEPENDS_ON_FLOATS,
+            joins=last in JOINS,
+            shape_depends_on_floats=not self._is_elementwise(),
             instead=INSTEAD.get(operation, ""),
         )
+
+    def _is_elementwise(self) -> bool:
+        """Return whether results have the forms of the operands, whatever the floats among the arguments are."""
+        if not self.overloads:
+            return False
+        return torch.Tag.pointwise in self.tags or self.op.inplace or self.op.operation.startswith("_foreach_")
 
     def _first(self) -> str:
         """Return the name of the first argument; ``self`` in a schema is ``input`` in Python."""

@@ -115,9 +115,14 @@ _LARGEST_DIVISOR = 2**31 - 1
 def _run_on_meta_first(op: Op, *args: object, **kwargs: object) -> Nested:
     """Run an operation on the meta device first, where torch checks the shapes that its kernel does not check.
 
-    Once per signature: whether it works there depends on nothing else.
+    Once per signature: whether it works there depends on nothing else. Packed sequences cannot run there; torch checks
+    them, but reads the first of their batch sizes also if there is none.
     """
-    if not is_packed(args, kwargs) and not getattr(args[0], "is_nested", False):
+    if is_packed(args, kwargs):
+        sizes = kwargs.get("batch_sizes", args[1] if len(args) > 1 else None)
+        if isinstance(sizes, torch.Tensor) and not sizes.numel():
+            raise ValueError(f"cannot run {op.attr!r}: `batch_sizes` is empty; pack at least one step")
+    elif not getattr(args[0], "is_nested", False):
         signature = signature_of(op, args, kwargs)
         try:
             is_known = signature in _checked

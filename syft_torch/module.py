@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
@@ -49,13 +49,15 @@ from syft_torch.placing import Placing
 from syft_torch.versions import UNCHECKABLE
 from syft_torch.wrapper import Wrapper, call
 
+M = TypeVar("M", bound=nn.Module)
+
 _count_modes = torch._C._len_torch_function_stack
 _get_mode = torch._C._get_function_stack_at
 _push_mode = torch._C._push_on_torch_function_stack
 _pop_mode = torch._C._pop_torch_function_stack
 
 
-def send(module: nn.Module, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> nn.Module:
+def send(module: M, *workers: object, force_send: bool = False, preinitialize_grad: bool = False) -> M:
     """Send parameters and buffers to a worker, in place, and return the module itself.
 
     Those that are on the worker already stay there, so a model to which layers were added can be sent again. With
@@ -85,9 +87,10 @@ def send(module: nn.Module, *workers: object, force_send: bool = False, preiniti
     return module
 
 
-def get(module: nn.Module, user: str | None = None, reason: str = "") -> nn.Module:
+def get(module: M, user: str | None = None, reason: str = "") -> M:
     """Fetch parameters and buffers from their worker, in place, and return the module itself."""
-    return complete(fetch_parts(module, user, reason))
+    fetched: M = complete(fetch_parts(module, user, reason))
+    return fetched
 
 
 def fetch_parts(module: nn.Module, user: str | None, reason: str) -> FetchSteps:
@@ -109,7 +112,7 @@ def request(module: nn.Module, reason: str) -> RequestHandle:
     return RequestHandle.ask(pointers[0]._location, ids, None, reason, labels)
 
 
-def move(module: nn.Module, destination: Any) -> nn.Module:
+def move(module: M, destination: Any) -> M:
     """Move parameters and buffers from their worker to another, in place, and return the module itself.
 
     Those that are local are sent.
@@ -137,7 +140,7 @@ def _send_local(
     move_weights(layers, partial(send_in_place, local, destination))
 
 
-def end_get(module: nn.Module) -> nn.Module:
+def end_get(module: M) -> M:
     """Let the module's worker fetch the data that its pointers refer to, after ``remote_send``; return the module."""
     for tensor in _find_remote_parts(module, "end_get")[1]:
         with suppress(InvalidTensorForRemoteGetError):  # The worker already has the data.

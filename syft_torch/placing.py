@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import functools
+import sys
+import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 import torch
@@ -17,9 +20,10 @@ from syft_core.hook.attributes import FrameworkAttributes, Op, words
 from syft_core.hook.caches import remember
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
-from syft_core.hook.rules import leaves
+from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.plans.recording import Recorder
+from syft_core.plans.traced import loosen, read_traced, to_plain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.addresses.remote import RemoteFramework
 from syft_torch.parameter import PLAIN_TYPES
@@ -54,6 +58,18 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         self._framework = framework
         self._creators = _creators_by_function(framework)
 
+    def __enter__(self) -> Placing:
+        super().__enter__()
+        if self._recorder is not None:
+            self._was_compiling = torch.compiler.is_compiling
+            torch.compiler.is_compiling = partial(_is_compiling, threading.get_ident())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if self._recorder is not None:
+            torch.compiler.is_compiling = self._was_compiling
+
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
@@ -65,19 +81,26 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
             return Wrapper.__torch_function__(func, types, args, kwargs)  # the common case, without other modes
         named = dict(kwargs) if kwargs else {}
         if (creator is None and func not in LOCAL_CREATORS) or "out" in named or str(named.get("device")) == "meta":
-            made = func(*args, **named)
+            made = self._call(func, args, named)
             return made.send(self.location) if _has_gained_dimensions(made, args, named) else made
         given = [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
         if any(isinstance(leaf, Wrapper) for leaf in given):
             return func(*args, **named) if creator is None else dispatch(creator, args, named)
         if creator is None or given or named.get("generator") is not None:
-            made = func(*args, **named)
+            made = self._call(func, args, named)
             return made.send(self.location) if made.dim() or self.location.records else made
-        shape = self._infer_form(creator, args, named)
+        shape = self._infer_form(creator, *map_leaves(to_plain, loosen((args, named))))
         if not (shape is None or shape.shape or self.location.records):
             return func(*args, **named)
         remote = RemoteFramework(self.location, self.location.client, self._framework)
         return remote.create(creator, args, named, _form_on(named.get("device"), shape))
+
+    def _call(self, func: Function, args: Args, kwargs: Kwargs) -> Nested:
+        """Call a function of torch; one on local tensors gets numbers, and not those that a plan traces."""
+        if self._recorder is None or any(isinstance(leaf, Wrapper) for leaf in leaves((args, kwargs))):
+            return func(*args, **kwargs)
+        args, kwargs = map_leaves(read_traced, loosen((args, kwargs)))
+        return func(*args, **kwargs)
 
     def _infer_form(self, creator: Op, args: Args, kwargs: Kwargs) -> Form | None:
         """Return the form of a new tensor, which is created on the meta device once for the same arguments."""
@@ -107,12 +130,31 @@ def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:
 
 
 def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> None:
-    """Refuse to change a local tensor while a plan is recorded: the plan would not change it."""
+    """Refuse what a plan would not do while it is recorded: change a local tensor, draw from a local generator."""
     op = Wrapper.ops.by_func.get(func)
     if op is not None and any(type(target) in PLAIN_TYPES for target in op.targets(args, kwargs)):
         recorder.refuse(
             f"calls {op.attr!r} on a tensor that is not part of the plan", "pass it as an argument or in `state`"
         )
+    given = leaves((args, kwargs))
+    is_local = func in _DRAWS_HERE and not any(isinstance(leaf, Wrapper) for leaf in given)
+    if is_local or any(isinstance(leaf, torch.Generator) for leaf in given):
+        recorder.refuse(
+            f"calls {func.__name__!r}, which draws random numbers here",
+            "a plan would keep them for all calls; let the worker draw, without a generator, e.g. `torch.randn(3)`",
+        )
+
+
+_DRAWS_HERE = frozenset({torch.normal, torch.bernoulli, torch.multinomial, torch.poisson, torch.binomial})
+
+
+def _is_compiling(thread: int) -> bool:
+    """Tell libraries of models that they are recorded as by a compiler: they then decide nothing by values.
+
+    The modules and optimizers of torch itself would compute otherwise, for compiled kernels.
+    """
+    is_of_torch = str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0] == "torch"
+    return thread == threading.get_ident() and not is_of_torch
 
 
 @functools.cache

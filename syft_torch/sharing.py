@@ -12,36 +12,36 @@ import torch
 from torch import nn
 
 from syft_core.values import Function, Tensor
-from syft_torch.module import AddedName, find_parts, get, move_weights
+from syft_torch.module import AddedName, M, find_parts, get, move_weights
 from syft_torch.parameter import relocate
 
 
-def fix_precision(module: nn.Module, *args: object, **options: object) -> nn.Module:
+def fix_precision(module: M, *args: object, **options: object) -> M:
     """Encode parameters and buffers with fixed precision, in place; integer buffers stay as they are."""
     return _convert(module, lambda tensor: tensor.fix_precision(*args, **options))
 
 
-def float_precision(module: nn.Module) -> nn.Module:
+def float_precision(module: M) -> M:
     """Decode parameters and buffers, in place."""
     return _convert(module, lambda tensor: tensor.float_precision())
 
 
-def share(module: nn.Module, *owners: object, **options: object) -> nn.Module:
+def share(module: M, *owners: object, **options: object) -> M:
     """Share parameters and buffers among workers, in place."""
     return _convert(module, lambda tensor: tensor.share(*owners, **options))
 
 
-def encrypt(module: nn.Module, **options: object) -> nn.Module:
+def encrypt(module: M, **options: object) -> M:
     """Encode parameters and buffers, and share them, in place."""
     return _convert(module, lambda tensor: tensor.encrypt(**options))
 
 
-def decrypt(module: nn.Module) -> nn.Module:
+def decrypt(module: M) -> M:
     """Fetch shared parameters and buffers, and decode them, in place."""
     return float_precision(get(module))
 
 
-def _convert(module: nn.Module, convert: Callable[[Tensor], Tensor]) -> nn.Module:
+def _convert(module: M, convert: Callable[[Tensor], Tensor]) -> M:
     layers, tensors = find_parts(module)
     real = [tensor for tensor in tensors if tensor.is_floating_point()]
 

@@ -18,8 +18,10 @@ import torch
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
-from syft_core.plans.recording import Number, Recorder
+from syft_core.plans.recording import Recorder
+from syft_core.plans.traced import is_traced
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.pointers.revealing import reveal_copies
 from syft_core.values import Function, Nested, Tensor
 from syft_core.workers.party.worker import Worker
 from syft_torch import versions
@@ -68,6 +70,10 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
         yield torch._VF, name, _encode_states(getattr(torch._VF, name))
     for name, definition in (("_pack_padded_sequence", pack), ("_pad_packed_sequence", unpack)):
         yield torch._VF, name, _define_for_encoded(getattr(torch._VF, name), definition)
+    comparison = torch.testing._comparison
+    yield comparison, "not_close_error_metas", _compare_copies(comparison.not_close_error_metas)
+    init = torch.nn.init
+    yield init, "_no_grad_trunc_normal_", _draw_here(init._no_grad_trunc_normal_)
     aligned = "_nested_tensor_from_mask_left_aligned"
     yield torch, aligned, _skip_remote_masks(getattr(torch, aligned))
     optimizer = torch.optim.Optimizer
@@ -167,6 +173,28 @@ def _refuse_workers(convert: Function, module: torch.nn.Module, *args: object, *
                 f"send it: `model.send({target.id!r})`"
             )
     return convert(module, *args, **kwargs)
+
+
+@_maker
+def _compare_copies(compare: Function, actual: Nested, expected: Nested, **options: object) -> Nested:
+    """Compare copies of remote tensors for ``torch.testing.assert_close``, if the user consents."""
+    return compare(*reveal_copies("torch.testing.assert_close", (actual, expected)), **options)
+
+
+@_maker
+def _draw_here(draw: Function, tensor: Tensor, *args: object, **kwargs: object) -> Tensor:
+    """Draw the truncated normal numbers for a remote tensor locally, and send them.
+
+    Torch draws again where numbers are out of bounds, and so reads them. A plan cannot draw them anew in each call.
+    """
+    location = getattr(getattr(tensor, "child", None), "_location", None)
+    if location is None or location.records:
+        return draw(tensor, *args, **kwargs)
+    shape, dtype = tensor.shape, tensor.dtype
+    with torch._C.DisableTorchFunction():  # In ``with bob:``, the numbers would be drawn on the worker.
+        drawn = draw(torch.empty(shape, dtype=dtype), *args, **kwargs)
+    with torch.no_grad():
+        return tensor.copy_(drawn.send(location))
 
 
 @_maker
@@ -359,9 +387,10 @@ def _trace_number(get_value: Function) -> Function:
 
 
 @_maker
-def _trace_sqrt(sqrt: Function, value: object) -> Nested:
+def _trace_sqrt(sqrt: Function, value: Nested) -> Nested:
     """Let a plan trace a square root, for which torch 2.4 uses ``math.sqrt``; newer versions write ``x ** 0.5``."""
-    return value**0.5 if isinstance(value, Number) else sqrt(value)
+    is_number = is_traced(value)
+    return value**0.5 if is_number else sqrt(value)
 
 
 def _may_use_lists(options: dict[str, object]) -> bool:

@@ -36,20 +36,6 @@ run_engine: Function | None = (
 """The function by which ``torch.autograd.backward`` runs the engine, or None if it has another one."""
 
 
-@functools.cache
-def find_ffts_with_other_strides() -> frozenset[str]:
-    """Return the transforms whose results have other strides on the meta device: four in torch 2.13, most in 2.4."""
-    tensor = torch.zeros(2, 2, 3, dtype=torch.float32)
-    shadow = tensor.to("meta")
-    found = set()
-    for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
-        for suffix, dim in (("", 1), ("2", (0, 1)), ("n", (0, 1))):
-            transform = getattr(torch.fft, kind + suffix)
-            if transform(shadow, dim=dim).stride() != transform(tensor, dim=dim).stride():
-                found.add(kind + suffix)
-    return frozenset(found)
-
-
 def find_decomposed(matrix: Tensor) -> Tensor:
     """Return what ``torch.linalg.solve`` decomposes: before torch 2.13, the transpose of a contiguous matrix."""
     return matrix.mT if _decomposes_transpose() and matrix.is_contiguous() else matrix

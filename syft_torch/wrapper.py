@@ -21,6 +21,7 @@ from syft_torch import links
 from syft_torch.alternatives import name_instead_of_numpy
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor
+from syft_torch.storage import RemoteStorage
 
 _is_tracing = torch._C._is_tracing
 _count_modes = torch._C._len_torch_function_stack
@@ -143,6 +144,12 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
             return self.new_empty(args)
         return super().new(*args, **kwargs)
 
+    def untyped_storage(self) -> Any:
+        """Return the storage, of which only the size is known if it is remote."""
+        if type(self.child) is PointerTensor and not self.child._location.records:
+            return RemoteStorage(self)
+        return super().untyped_storage()
+
     @classmethod
     def __torch_function__(
         cls, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
@@ -238,13 +245,23 @@ def _find_creator(func: Function, args: Args) -> Op:
     """Return the operation that creates a tensor where its size is; raise if there is none."""
     creator = next((op for op in Wrapper.framework.creators.values() if op.func is func), None)
     if creator is None:
-        return Wrapper.ops.of(func)
+        return _find_replaced(func) or Wrapper.ops.of(func)
     if any(type(arg) is Wrapper and (arg.dim() or arg.is_floating_point()) for arg in args):
         like = f"torch.{creator.attr}_like"
         advice = f"use `{like}(p)` for a tensor like it, or " if hasattr(torch, f"{creator.attr}_like") else ""
         why = f"a size must be a whole number; {advice}use the shape: `p.shape`"
         raise OperationNotAllowedError.refused_by("pointer", creator.name, why)
     return creator
+
+
+def _find_replaced(func: Function) -> Op | None:
+    """Return the operation of torch in whose place a library has put a function, as transformers does.
+
+    Torch's function was called: it passes to the protocol what it finds under its own name.
+    """
+    name = getattr(func, "__name__", "")
+    is_replaced = getattr(torch.nn.init, name, None) is func
+    return Wrapper.ops.by_name.get(f"torch.nn.init.{name}") if is_replaced else None
 
 
 def forget_gradient(tensor: Wrapper) -> None:

@@ -12,6 +12,8 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.waiting import wait_for_end
+
 # One thread for each process: those of torch and of several processes would wait for one another.
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
@@ -67,4 +69,4 @@ def pytest_runtest_logreport() -> None:
     """Wait for the imports of torch's meta device: they create loggers, while pytest iterates over all loggers."""
     for thread in threading.enumerate():
         if thread.name == "prepare the meta device":
-            thread.join()
+            wait_for_end(thread)

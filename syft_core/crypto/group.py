@@ -24,6 +24,7 @@ from syft_core.location import Location, Party, WorkerLike
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
+from syft_core.printing import printable
 from syft_core.values import Args, Function, Kwargs, Nested
 
 Shares: TypeAlias = dict[Id, PointerTensor]
@@ -306,7 +307,7 @@ class Group:
 
     def __repr__(self) -> str:
         helper = "no provider" if self.provider is None else f"provider {self.provider.id}"
-        return f"<Group of {', '.join(map(str, self.ids))} with {helper}>"
+        return printable(f"<Group of {', '.join(map(str, self.ids))} with {helper}>")
 
 
 _groups: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Group]] = weakref.WeakKeyDictionary()

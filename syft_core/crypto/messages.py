@@ -21,7 +21,7 @@ class OpenChannel(Message):
 
     code: ClassVar[int] = 350
     facts: ClassVar[MessageFacts] = MessageFacts(
-        text=lambda m: f"open a channel of {', '.join(map(str, m.parties))}", is_personal=True
+        text=lambda m: f"open a channel of {', '.join(map(str, m.parties))}", is_personal=True, waits=True
     )
     id: int | str
     framework: str
@@ -39,10 +39,10 @@ class RunProtocol(Message):
     code: ClassVar[int] = 351
     facts: ClassVar[MessageFacts] = MessageFacts(
         text=lambda m: f"run {m.name}",
-        operands=lambda m: m.args,
         creates=lambda m, _receiver: (m.result,),
         is_personal=True,
         is_urgent=True,
+        waits=True,
     )
     id: int | str
     number: int
@@ -66,7 +66,7 @@ class Prepare(Message):
     """Prepare the correlations of a protocol for later runs on operands of these forms: the provider deals them now."""
 
     code: ClassVar[int] = 352
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"prepare {m.name}", is_personal=True)
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"prepare {m.name}", is_personal=True, waits=True)
     id: int | str
     number: int
     """The number of a run, in which nothing else happens."""
@@ -82,7 +82,11 @@ class Deposit(Message):
 
     code: ClassVar[int] = 353
     facts: ClassVar[MessageFacts] = MessageFacts(
-        text=lambda m: f"deposit for run {m.number}", mandate=lambda m, _receiver: (m.id,), is_urgent=True, is_note=True
+        text=lambda m: f"deposit for run {m.number}",
+        mandate=lambda m, _receiver: (m.id,),
+        is_urgent=True,
+        is_note=True,
+        waits=True,
     )
     id: int | str
     number: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,7 +30,9 @@ from syft_core.peer import Id, Peer, acting_for
 from syft_core.values import Nested, Tensor
 from syft_core.workers.addresses.local import LocalLocation
 from syft_core.workers.addresses.requests import Elsewhere, Process
-from syft_core.workers.party.store import Lineage, Maker, Stored, lineage_of
+from syft_core.workers.party.reservations import Reservation
+from syft_core.workers.party.store import Lineage, Maker, Operand, Stored, lineage_of
+from syft_core.workers.party.turns import let_others_go_first
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.execution import Operands
 from syft_core.workers.running.failures import require_success
@@ -132,7 +135,7 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
     channel = worker.part(Channels).find(sender.original, message.id)
     parents: list[Stored] = []
     try:
-        operands = _admit(worker, message, channel, parents, sender)
+        operands, held = _admit(worker, message, channel, parents, sender)
         lineage = lineage_of(parents)
         if PROTOCOLS[message.name].reveals:
             to = ", ".join(map(str, channel.parties))
@@ -149,17 +152,20 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
             channel.masked[message.number] = _note_masked(operands[0], parents[0].id, lineage, sender)
         if error is None and not message.waits:
             result = _keep(worker, message, channel, parents, lineage, sender, result)
+        if not message.waits:
+            held.release()
         ended.append((result, error))
 
-    yield Elsewhere(partial(_run, channel, message, operands, finish))
-    if not ended:
-        return None  # The other parties, which the client starts next, will end it.
-    result, failure = ended[0]
-    if failure is not None:
-        if not isinstance(failure, SyftError) and not may_leave(worker, parents, sender):
-            raise ValueRefusedError.failed(message.name, str(worker.id), type(failure).__name__)
-        raise failure
-    return _keep(worker, message, channel, parents, lineage, sender, result) if message.waits else result
+    with held if message.waits else nullcontext():
+        yield Elsewhere(partial(_run, channel, message, operands, finish))
+        if not ended:
+            return None  # The other parties, which the client starts next, will end it.
+        result, failure = ended[0]
+        if failure is not None:
+            if not isinstance(failure, SyftError) and not may_leave(worker, parents, sender):
+                raise ValueRefusedError.failed(message.name, str(worker.id), type(failure).__name__)
+            raise failure
+        return _keep(worker, message, channel, parents, lineage, sender, result) if message.waits else result
 
 
 def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
@@ -176,11 +182,11 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
         if not 0 < message.times <= MAX_TIMES:
             raise ProtocolError(f"cannot prepare {message.name!r} {message.times} times: the limit is {MAX_TIMES}")
         specs = tuple(map(_spec, message.args))
-        _require_room(worker, message.name, 0, _bytes_of(specs), sender)  # Before it is rehearsed.
-        demands = (yield Elsewhere(partial(_rehearse, channel, message, specs))).demands
-        if channel.rank == PROVIDER:
-            _require_room(worker, message.name, 0, message.times * _bytes_of(_dealt(demands)), sender)
-        yield Elsewhere(partial(channel.prepare, message.number, demands, message.times))
+        with worker.reserve(sender, message.name, size=_bytes_of(specs)):  # Before it is rehearsed.
+            demands = (yield Elsewhere(partial(_rehearse, channel, message, specs))).demands
+        size = message.times * _bytes_of(_dealt(demands)) if channel.rank == PROVIDER else 0
+        with worker.reserve(sender, message.name, size=size):
+            yield Elsewhere(partial(channel.prepare, message.number, demands, message.times))
     except Exception as error:
         yield Elsewhere(partial(channel.refuse, message.number, error))
         raise
@@ -243,8 +249,10 @@ def _advance(runs: Sequence[ProtocolRun]) -> None:
 # --- what may run
 
 
-def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer) -> list[Tensor]:
-    """Return the operands of a protocol; raise unless the sender may run it on them, and its results have room."""
+def _admit(
+    worker: Worker, message: RunProtocol, channel: Channel, parents: list[Stored], sender: Peer
+) -> tuple[list[Tensor], Reservation]:
+    """Return the operands of a protocol, and room for it; raise unless the sender may run it on them."""
     _require_options(message)
     if channel.rank == PROVIDER:
         operands: list[Tensor] = list(map(_spec, message.args))
@@ -254,12 +262,13 @@ def _admit(worker: Worker, message: RunProtocol, channel: Channel, parents: list
             _require_room_for_mask(worker, operands[0], sender.original)
     if _keeps_results(channel, message):
         worker.object_store.require_free(message.expected)
-    if worker.guard is not None:
-        specs = tuple([spec_of(part) for part in operands])
-        _require_room(worker, message.name, 0, _bytes_of(specs), sender)  # Before it is rehearsed.
-        count, size = len(message.expected), _bytes_of(_find_needs(channel, message, specs))
-        _require_room(worker, message.name, count, size, sender)
-    return operands
+    if worker.guard is None:
+        return operands, worker.reserve(sender, message.name)
+    specs = tuple([spec_of(part) for part in operands])
+    copied = _bytes_of(specs)
+    with worker.reserve(sender, message.name, size=copied):  # Before it is rehearsed.
+        size = _bytes_of(_find_needs(channel, message, specs)) + (copied if channel.rank != PROVIDER else 0)
+    return operands, worker.reserve(sender, message.name, len(message.expected), size)
 
 
 def _require_room_for_mask(worker: Worker, operand: Tensor, client: Peer) -> None:
@@ -290,11 +299,6 @@ def _dealt(demands: Iterable[Correlation]) -> list[Spec]:
 
 def _bytes_of(specs: Iterable[Spec]) -> int:
     return sum([size_of(*spec) for spec in specs])
-
-
-def _require_room(worker: Worker, name: str, objects: int, size: int, sender: Peer) -> None:
-    if worker.guard is not None:
-        worker.guard.require_room(sender, name, objects, size)
 
 
 def _require_options(message: RunProtocol | Prepare) -> None:
@@ -427,14 +431,20 @@ def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], fin
 
 
 def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
-    """End a run with an error that names the party if one of those that it waits for is gone."""
+    """End a run with an error if nobody waits for it, or that names the party if one that it waits for is gone."""
     try:
+        let_others_go_first()
         for rank in run.waits_for:
             channel.ping(rank)
             if waited >= LIMIT:
                 raise ProtocolError.silent(channel.name_of(rank), waited)
     except SyftError as error:
         run.cancel(error)
+
+
+def _describe_operand(entry: Stored) -> Operand:
+    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
+    return Operand(tags, tuple(getattr(entry.value, "shape", ())))
 
 
 def _keep(
@@ -449,11 +459,12 @@ def _keep(
     if not _keeps_results(channel, message):
         return ()
     parts = result if isinstance(result, tuple) else (result,)
-    with worker.lock:
+    with worker.lock.of(sender):
         placed = tuple([keep_tensor(worker, part, message.result + n, sender, lineage) for n, part in enumerate(parts)])
         guard_results(worker, sender, parents, placed)
         if PROTOCOLS[message.name].protects:
-            maker = Maker(message.name, tuple(sorted(message.options.items())), tuple(channel.parties))
+            operands = tuple(map(_describe_operand, parents))
+            maker = Maker(message.name, tuple(sorted(message.options.items())), tuple(channel.parties), operands)
             for part in placed:
                 worker.object_store.entry(part.id).made_by = maker
     return placed

@@ -11,6 +11,7 @@ from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.location import WorkerLike
 from syft_core.pointers.multi_pointer import Children
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.printing import printable
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Tensor
 
@@ -76,6 +77,7 @@ class SharedTensor(NumericTensor):
     def __str__(self) -> str:
         shares = "".join(f"\n\t-> {pointer}" for pointer in self.child.values())
         provider = self.group.provider
-        return f"[{type(self).__name__}]{shares}\n\t*crypto provider: {None if provider is None else provider.id}*"
+        text = f"[{type(self).__name__}]{shares}\n\t*crypto provider: {None if provider is None else provider.id}*"
+        return printable(text, lines=True)
 
     __repr__ = __str__

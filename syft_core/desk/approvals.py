@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import secrets
 import time
@@ -19,6 +20,7 @@ from datetime import time as clock_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from syft_core.desk.errors import ApprovalError
+from syft_core.desk.patterns import cover, describe_forms, parse_forms
 from syft_core.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
 from syft_core.exceptions import StorageError, suggest
 from syft_core.ledgers.entry import Entry, Event
@@ -35,11 +37,15 @@ if TYPE_CHECKING:
     from syft_core.peer import Peer
     from syft_core.workers.party.worker import Worker
 
+_log = logging.getLogger(__name__)
 DAY = 86_400.0
+MAX_NAMED = 20
+"""How many users an error names."""
+MAX_TIMES = 1_000
+"""How many uses of the last day are remembered one by one, if the rule limits no more than that in a day."""
 MAX_APPROVALS = 1000
 """How many standing approvals a worker has at most."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_FORM = re.compile(r"[A-Za-z_]\w*(>[A-Za-z_]\w*)*\[([0-9*]+(, [0-9*]+)*)?\]")
 
 
 class Candidate(NamedTuple):
@@ -69,13 +75,15 @@ class Uses:
         """Return how often it was used since a moment in the last day."""
         return sum(when >= moment for when in self.times.values())
 
-    def add(self, id: str, when: float) -> None:
-        """Count a use."""
+    def add(self, id: str, when: float, per_day: int = 0) -> None:
+        """Count a use; of the last day, only as many are kept one by one as ``per_day`` needs, if that is many."""
         self.times[id] = when
         self.last = when
-        limit = time.time() - DAY
-        for old in [old for old, moment in self.times.items() if moment < limit and old != id]:
-            del self.times[old]
+        limit, most = time.time() - DAY, max(per_day, MAX_TIMES)
+        while (oldest := next(iter(self.times))) != id:
+            if self.times[oldest] >= limit and len(self.times) <= most:
+                break
+            del self.times[oldest]
             self.earlier += 1
 
     def remove(self, id: str) -> None:
@@ -126,11 +134,6 @@ class StandingApproval:
                 return why
         return None
 
-    def is_for(self, user: str | None, forms: str) -> bool:
-        """Return whether the user and the form of something match, whatever the other conditions say."""
-        form = self.conditions.get("form")
-        return self.conditions["user"] == user and (form is None or _matches(form, forms))
-
     @property
     def state(self) -> str:
         """Whether it can be used: "standing", "revoked", "expired" or "used up"."""
@@ -139,6 +142,12 @@ class StandingApproval:
         if "until" in self.conditions and _to_moment(self.conditions["until"]) <= time.time():
             return "expired"
         return "used up" if self.uses.total >= self.conditions.get("count", float("inf")) else "standing"
+
+    @property
+    def per_day(self) -> int:
+        """How often it can be used within 24 hours; 0 if that is not limited."""
+        most: int = self.conditions.get("per_day", 0)
+        return most
 
     def describe(self) -> str:
         """Return the conditions in words."""
@@ -173,8 +182,12 @@ class StandingApprovals:
     def __init__(self, worker: Worker) -> None:
         self.owner, self._worker = str(worker.id), worker
         self.keeper: Keeper | None = None
+        self.on_added: Callable[[StandingApproval], object] = bool
+        """Is called with each rule that is new or was changed."""
+        self.list_users: Callable[[], Iterable[str] | None] = lambda: None
+        """Returns the names of all users who may connect; None if they are not known."""
         self._known: dict[str, StandingApproval] = {}
-        self._taken: dict[int, tuple[StandingApproval, str]] = {}
+        self._taken: dict[int, tuple[StandingApproval, str, Candidate]] = {}
         """The uses in progress, by the identity of the message."""
         self._removed: dict[str, Uses] = {}
         """The uses of rules that the configuration does not have any more."""
@@ -209,6 +222,8 @@ class StandingApprovals:
         if approval.state == "expired":
             raise ApprovalError.matches_nothing(name, f"{approval.conditions['until']} is in the past")
         self._require_usable(approval)
+        if (why := self._explain_user(approval)) is not None:
+            raise ApprovalError.matches_nothing(name, why)
         text = json.dumps(dict(approval.conditions))
         if len(text) > MAX_TEXT:  # The ledger would cut it.
             raise ApprovalError.condition(name, f"its conditions have more than {MAX_TEXT} characters")
@@ -217,6 +232,7 @@ class StandingApprovals:
         self._known.pop(name, None)  # One that was used up or revoked is replaced, with its uses.
         self._known[name] = approval
         self.save()
+        self.on_added(approval)
         return approval
 
     def revoke(self, name: str, by: str) -> StandingApproval:
@@ -250,8 +266,20 @@ class StandingApprovals:
                 warnings.append(f"the standing approval {name!r} has expired; remove or change it")
             else:
                 self._require_usable(new)
+                if (why := self._explain_user(new)) is not None:
+                    warnings.append(f"the standing approval {name!r} cannot be used: {why}; correct it")
             self._known[name] = new
+            if old is None or old.digest != new.digest:
+                self.on_added(new)
         return warnings
+
+    def _explain_user(self, approval: StandingApproval) -> str | None:
+        """Return why nobody can use a rule, if the users are known."""
+        user, users = approval.conditions["user"], self.list_users()
+        if users is None or user in (known := sorted(set(users))):
+            return None
+        near = suggest(user, known, f"the users are {', '.join(known[:MAX_NAMED])}" if known else "there are no users")
+        return f"no user of this worker has the name {user!r} ({near})"
 
     def _require_usable(self, approval: StandingApproval) -> None:
         """Raise if a rule could never be used here, or another one is for the same."""
@@ -298,23 +326,35 @@ class StandingApprovals:
             why = approval.refuse(candidate)
             if why is None:
                 use = secrets.token_hex(ID_BYTES)
-                approval.uses.add(use, time.time())
-                self._taken[id(message)] = approval, use
+                approval.uses.add(use, time.time(), approval.per_day)
+                self._taken[id(message)] = approval, use, candidate
                 return Grant(use, approval.made_by or "the owner", approval.name)
             reasons.append(f"the standing approval {approval.name!r} does not cover it: {why}")
         return "; ".join(reasons)
 
-    def use_up(self, message: Message) -> None:
-        """Keep the use with which objects have left."""
-        if self._taken and self._taken.pop(id(message), None) is not None:
+    def find_for(self, candidate: Candidate) -> StandingApproval | None:
+        """Return the first rule that covers something."""
+        return next((approval for approval in self if approval.refuse(candidate) is None), None)
+
+    def count_use(self, approval: StandingApproval, id: str) -> None:
+        """Count a use that the ledger has, and write it to disk."""
+        approval.uses.add(id, time.time())
+        with suppress(StorageError):  # The store has logged it.
+            self.save()
+
+    def use_up(self, message: Message) -> Candidate | None:
+        """Keep the use with which objects have left; return what has left with it."""
+        approval, _, candidate = self._taken.pop(id(message), (None, "", None))
+        if approval is not None:
             with suppress(StorageError):  # The store has logged it, and the ledger has the use.
                 self.save()
+        return candidate
 
     def give_back(self, messages: Iterable[Message]) -> None:
         """Do not count uses if nothing has left with the answers to these messages."""
         if self._taken:
             for message in messages:
-                approval, use = self._taken.pop(id(message), (None, ""))
+                approval, use, _ = self._taken.pop(id(message), (None, "", None))
                 if approval is not None:
                     approval.uses.remove(use)
 
@@ -324,27 +364,37 @@ class StandingApprovals:
         """Take over the rules in the ledger, and count their uses."""
         self._revoked |= history.revoked
         for name, entry in history.approvals.items():
-            conditions = read_conditions(name, json.loads(entry.reason))
-            self._known[name] = StandingApproval(name, conditions, entry.approver, entry.when)
+            conditions = self._read_earlier(name, json.loads(entry.reason))
+            if conditions is not None:
+                self._known[name] = StandingApproval(name, conditions, entry.approver, entry.when)
         self._recount(history)
         for name in history.uses.keys() - self._known.keys():  # Of the configuration, which is read later.
             counted = self._removed.setdefault(name, Uses())
             for use, when in history.uses[name].items():
-                counted.add(use, when)
+                counted.add(use, when, len(history.uses[name]))  # Its limit is not known yet.
 
     def restore(self, tables: Iterable[Mapping[str, Json]], revoked: Iterable[str], history: ReleaseHistory) -> None:
         """Take over the rules in the store; the ledger may have later uses and revocations."""
         self._revoked.update(revoked)
         for table in tables:
-            known = StandingApproval(
-                table["name"], read_conditions(table["name"], table["conditions"]), table["by"], table["made"]
-            )
+            conditions = self._read_earlier(table["name"], table["conditions"])
+            if conditions is None:
+                continue
+            known = StandingApproval(table["name"], conditions, table["by"], table["made"])
             known.is_configured = table["configured"]
             known.is_revoked = known.digest in self._revoked
             known.uses.earlier, known.uses.last = table["earlier"], table["last"]
             known.uses.times = dict(table["times"])
             self._known[known.name] = known
         self._recount(history)
+
+    def _read_earlier(self, name: str, conditions: Mapping[str, Json]) -> Table | None:
+        """Return the conditions of a rule of an earlier process; None if they are wrong, as some were accepted then."""
+        try:
+            return read_conditions(name, conditions)
+        except ApprovalError as error:
+            _log.error("worker %r has dropped a standing approval: %s; then add it again", self.owner, error)
+            return None
 
     def _recount(self, history: ReleaseHistory) -> None:
         """Count uses in the ledger that are later than what is known."""
@@ -354,7 +404,7 @@ class StandingApprovals:
                 since = known.uses.last or 0.0
                 for use, when in uses.items():
                     if when > since and use not in known.uses.times and when >= known.made_at:
-                        known.uses.add(use, when)
+                        known.uses.add(use, when, known.per_day)
 
 
 def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
@@ -420,11 +470,9 @@ def _refuse_user(user: str, candidate: Candidate, _uses: Uses) -> str | None:
 
 
 def _refuse_form(form: str, candidate: Candidate, _uses: Uses) -> str | None:
-    return None if _matches(form, candidate.forms) else f"it is for {form}, and this is {candidate.forms}"
-
-
-def _matches(form: str, forms: str) -> bool:
-    return re.fullmatch(re.escape(form).replace(r"\*", "[0-9]+(?:, [0-9]+)*"), forms) is not None
+    if cover(form, candidate.forms):
+        return None
+    return f"it is for {describe_forms(form)}, and this is {candidate.forms}"
 
 
 def _refuse_sources(tags: list[str], candidate: Candidate, _uses: Uses) -> str | None:
@@ -455,11 +503,12 @@ def _read_text(value: Json) -> str:
 
 def _read_form(value: Json) -> str:
     text = ", ".join(value) if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value) else value
-    forms = re.findall(r"[^\[\]]+\[[^\[\]]*\]", _read_text(text))
-    parts = [form.removeprefix(", ") for form in forms]
-    if ", ".join(parts) != text or not all(map(_FORM.fullmatch, parts)):
-        raise ValueError(f"is not a form as `syft-core requests` shows it, such as 'Tensor[3, 4]': {text!r}")
-    return ", ".join(parts)
+    _read_text(text)
+    try:
+        parse_forms(text)
+    except ValueError as error:
+        raise ValueError(f"= {text!r} is wrong: {error}") from None
+    return str(text)
 
 
 def _read_tags(value: Json) -> list[str]:
@@ -494,7 +543,7 @@ def _to_moment(until: str) -> float:
 CONDITIONS.update(
     {
         "user": Condition(_read_text, _refuse_user, lambda user: f"{user} may have"),
-        "form": Condition(_read_form, _refuse_form, str),
+        "form": Condition(_read_form, _refuse_form, describe_forms),
         "computed_from": Condition(_read_tags, _refuse_sources, lambda tags: f"computed from {', '.join(tags)}"),
         "count": Condition(_read_count, _refuse_count, lambda most: f"up to {most}"),
         "per_day": Condition(_read_count, _refuse_day, lambda most: f"at most {most} within 24 hours"),

@@ -38,6 +38,11 @@ class ReleaseDeniedError(GetNotPermittedError):
         "again",
         order="request worker",
     )
+    expired = Text(
+        "cannot go on: request {request} to worker {worker!r} expired, because it was not decided on or not fetched in "
+        "time; ask again",
+        order="request worker",
+    )
     used = Text(
         "cannot fetch request {request} from worker {worker!r}: it was fetched already, and an approval is good for "
         "one fetch; ask again",
@@ -49,6 +54,8 @@ def require_not_denied(state: str, answer: str, request: str, worker: object) ->
     """Raise if a request in this state can never be fetched, with what the owner says about it."""
     if state == "denied":
         raise ReleaseDeniedError.denied(request, worker, f" ({answer})" if answer else "")
+    if state == "expired":
+        raise ReleaseDeniedError.expired(request, worker)
     if state == "lapsed":
         raise ReleaseDeniedError.lapsed(request, worker)
 

@@ -6,13 +6,16 @@ import asyncio
 import linecache
 import time
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import PurePath
 
 from syft_core.desk.errors import ReleaseError, ReleasePendingError, require_not_denied
 from syft_core.desk.messages import AskRelease, FetchReleased, FollowRequests
+from syft_core.desk.waiting import LINE
 from syft_core.hook.hook import find_line_of_program
 from syft_core.location import Location
 from syft_core.peer import Id
+from syft_core.printing import printable
 from syft_core.tensors.identity import require_text
 from syft_core.values import Json, Table, Tensor
 
@@ -28,7 +31,7 @@ class RequestHandle:
     """
 
     def __init__(self, location: Location, id: str) -> None:
-        self.location, self.id = location, id
+        self.location, self.id = location, printable(id)
 
     @classmethod
     def ask(
@@ -54,29 +57,29 @@ class RequestHandle:
 
     @property
     def state(self) -> str:
-        """What has become of it: "open", "approved", "denied", "released" or "lapsed"."""
-        return str(self._ask()["state"])
+        """What has become of it: "open", "approved", "denied", "released", "expired" or "lapsed"."""
+        return printable(str(self._ask()["state"]))
 
     @property
     def reason(self) -> str:
         """What the owner of the worker said about the decision; empty if it is open."""
-        return str(self._ask()["answer"])
+        return printable(str(self._ask()["answer"]), lines=True)
 
     @property
     def purpose(self) -> str:
         """The reason that was given for the request."""
-        return str(self._ask()["reason"])
+        return printable(str(self._ask()["reason"]), lines=True)
 
     @property
     def form(self) -> str:
         """The forms of the objects that were asked for."""
-        return str(self._ask()["form"])
+        return printable(str(self._ask()["form"]))
 
     def wait(self, timeout: float | None = None) -> RequestHandle:
         """Wait until the owner has approved the request, and return it.
 
-        Raises ``ReleaseDeniedError`` if it was denied or has lapsed, and ``ReleasePendingError`` after ``timeout``
-        seconds.
+        Raises ``ReleaseDeniedError`` if it was denied, has expired or lapsed, and ``ReleasePendingError`` after
+        ``timeout`` seconds.
         """
         for pause in self._poll(timeout):
             time.sleep(pause)
@@ -87,20 +90,30 @@ class RequestHandle:
 
     async def _wait(self) -> RequestHandle:
         pauses = self._poll(None)
-        while (pause := await asyncio.to_thread(next, pauses, None)) is not None:
-            await asyncio.sleep(pause)
+        with closing(pauses):
+            while (pause := await asyncio.to_thread(next, pauses, None)) is not None:
+                await asyncio.sleep(pause)
         return self
 
     def _poll(self, timeout: float | None) -> Generator[float, None, None]:
-        """Yield how long to wait until it is approved."""
+        """Yield how long to wait until it is approved, and show that the program waits."""
         end = None if timeout is None else time.monotonic() + timeout
         pause = POLL_SECONDS
-        while not self._is_approved():
-            left = MAX_POLL_SECONDS if end is None else end - time.monotonic()
-            if left <= 0:
-                raise ReleasePendingError.still(self.id, self.location.id)
-            yield min(pause, left)
-            pause = min(pause * 1.5, MAX_POLL_SECONDS)
+        if self._is_approved():
+            return
+        LINE.begin(self.id, self.location.id)
+        try:
+            while True:
+                left = MAX_POLL_SECONDS if end is None else end - time.monotonic()
+                if left <= 0:
+                    raise ReleasePendingError.still(self.id, self.location.id)
+                yield min(pause, left)
+                if self._is_approved():
+                    return
+                LINE.update()
+                pause = min(pause * 1.5, MAX_POLL_SECONDS)
+        finally:
+            LINE.end(self.id)
 
     def _is_approved(self) -> bool:
         found = self._ask()

@@ -6,6 +6,7 @@ from typing import get_args
 from weakref import ref
 
 from syft_core.desk.approvals import suggest_conditions
+from syft_core.desk.comparison import compare
 from syft_core.desk.errors import ReleaseError
 from syft_core.desk.messages import (
     AddApproval,
@@ -19,7 +20,7 @@ from syft_core.desk.messages import (
     ShowValues,
 )
 from syft_core.desk.releases import releases_of
-from syft_core.desk.requests import MAX_OPEN, Decision, ReleaseRequest, Requested, record_request
+from syft_core.desk.requests import MAX_OPEN, Decision, ReleaseRequest, ReleaseRequests, Requested, record_request
 from syft_core.desk.rule import take_copy
 from syft_core.desk.summaries import summarize
 from syft_core.peer import Peer
@@ -30,25 +31,33 @@ from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.running.execution import attribute
-from syft_core.workers.running.failures import require_success
 from syft_core.workers.seeing.permissions import require_right_to_lease
 
 MAX_PARTIES = 64
 MAX_CLAIM = 200
 """How many characters are kept of each text that an asker says about a request."""
 
+
+def _requests_of(worker: BaseWorker) -> ReleaseRequests:
+    """Return the requests to a worker, after closing those that have expired."""
+    requests = releases_of(worker).requests
+    requests.expire()
+    return requests
+
+
 # --- for those who ask
 
 
 def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
     """Add a release request to the worker's list, and return its id."""
-    waiting = [request for request in releases_of(worker).requests.made_by(sender) if request.state == "open"]
+    waiting = [request for request in _requests_of(worker).made_by(sender) if request.state == "open"]
     if len(waiting) >= MAX_OPEN:
         raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
     if sender.behalf:
         raise ReleaseError.on_behalf(str(sender), str(worker.id))
     if not message.ids:
         raise ReleaseError.nothing(str(worker.id))
+    labels = dict(zip(message.ids, message.labels, strict=False))
     objects = []
     for id in dict.fromkeys(message.ids):
         entry = worker.object_store.entry(id)
@@ -58,12 +67,10 @@ def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
             raise ReleaseError.elsewhere(id, str(worker.id))
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
         copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
-        objects.append(Requested(ref(entry), message.attr, copy))
-    named = dict(zip(message.ids, message.labels, strict=False))
-    labels = tuple([_shorten(named.get(id, "")) for id in dict.fromkeys(message.ids)]) if named else ()
+        objects.append(Requested(ref(entry), message.attr, copy, label=_shorten(labels.get(id, ""))))
     parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
-    claims = {"labels": labels, "parties": parties, "line": _shorten(message.line)}
-    return releases_of(worker).requests.add(sender, message.reason, objects, **claims).id
+    releases = releases_of(worker)
+    return releases.requests.add(sender, message.reason, objects, parties=parties, line=_shorten(message.line)).id
 
 
 def _shorten(text: object) -> str:
@@ -73,7 +80,7 @@ def _shorten(text: object) -> str:
 
 def follow_requests(worker: BaseWorker, message: FollowRequests, sender: Peer) -> list[dict[str, Tensor]]:
     """Return the state of the sender's own requests: of all, or of some by id."""
-    own = {request.id: request for request in ([] if sender.behalf else releases_of(worker).requests.made_by(sender))}
+    own = {request.id: request for request in ([] if sender.behalf else _requests_of(worker).made_by(sender))}
     for id in message.ids:
         if id not in own:
             raise ReleaseError.unknown(id, str(worker.id))
@@ -82,17 +89,14 @@ def follow_requests(worker: BaseWorker, message: FollowRequests, sender: Peer) -
 
 def fetch_released(worker: BaseWorker, message: FetchReleased, sender: Peer) -> list[Tensor]:
     """Return the copies of an approved request of the sender, also if the objects themselves are gone."""
-    own = [request for request in releases_of(worker).requests.made_by(sender) if request.id == message.request]
+    own = [request for request in _requests_of(worker).made_by(sender) if request.id == message.request]
     if not own or sender.behalf:
         raise ReleaseError.unknown(message.request, str(worker.id))
     (request,) = own
     request.require_approval(str(worker.id))
-    leaving = []
     worker.covered.add(id(message))
-    for requested in request.objects:
-        if requested.is_free_for(message):
-            require_success(requested.copy, requested.copy.id, worker)
-            leaving.append(take_copy(message, request, requested, requested.copy))
+    free = [requested for requested in request.objects if requested.is_free_for(message)]
+    leaving = [take_copy(message, request, requested, requested.copy) for requested in free]
     hold(worker, message, leaving, sender, message.reason)
     return [detach(worker, departure) for departure in leaving]
 
@@ -110,17 +114,14 @@ def _require_owner(worker: BaseWorker, sender: Peer) -> str:
 def review_requests(worker: BaseWorker, message: ReviewRequests, sender: Peer) -> list[Table]:
     """Return what is known about requests, without values."""
     _require_owner(worker, sender)
-    requests = releases_of(worker).requests
+    requests = _requests_of(worker)
     found = [requests.find(id) for id in message.ids] if message.ids else list(requests)
     return [describe_request(worker, request) for request in found]
 
 
 def describe_request(worker: BaseWorker, request: ReleaseRequest) -> Table:
     """Return a request, how often its user got something of the same form, and a rule that would cover it."""
-    user, forms = request.peer.user, request.forms
-    releases = releases_of(worker)
-    like = [o for o in releases.requests if o.released_at is not None and (o.peer.user, o.forms) == (user, forms)]
-    before = len(like) + sum([approval.uses.total for approval in releases.approvals if approval.is_for(user, forms)])
+    before = releases_of(worker).count_released(request)
     return {**request.to_table(), "released_before": before, "rule": suggest_conditions(worker, request)}
 
 
@@ -130,7 +131,7 @@ def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> 
     if message.decision not in get_args(Decision):
         raise ReleaseError.decision(message.decision, ", ".join(get_args(Decision)))
     decision: Decision = message.decision  # type: ignore[assignment]  # it is one of them
-    requests = releases_of(worker).requests
+    requests = _requests_of(worker)
     return requests.decide(decision, message.request, message.why, by, message.digest).to_table()
 
 
@@ -146,7 +147,7 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
     """Add a standing approval."""
     by = _require_owner(worker, sender)
     releases = releases_of(worker)
-    request = None if message.request is None else releases.requests.find(message.request)
+    request = None if message.request is None else _requests_of(worker).find(message.request)
     conditions = {} if request is None else suggest_conditions(worker, request)
     conditions |= message.conditions
     if request is not None and not conditions["computed_from"]:
@@ -162,19 +163,19 @@ def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -
 def show_values(worker: BaseWorker, message: ShowValues, sender: Peer) -> list[Table]:
     """Return a summary of what a request would release, after recording that the owner sees it."""
     by = _require_owner(worker, sender)
-    return look_at(worker, releases_of(worker).requests.find(message.request), by)
+    return look_at(worker, _requests_of(worker).find(message.request), by)
 
 
 def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]:
     """Record that an owner sees what a request would release, and return a summary of it."""
     record_request(worker, request, "seen", by)
     shown = [requested for requested in request.objects if not requested.has_left]
-    labels = dict(zip(request.names.split(", "), request.labels, strict=False))
     return [
         {
-            **({"label": label} if (label := labels.get(requested.name)) else {}),
+            **({"label": requested.label} if requested.label else {}),
             "object": requested.name,
             **summarize(requested.copy, request.parties),
+            **compare(worker, requested.copy),
         }
         for requested in shown
     ]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from syft_core.ledgers.entry import Entry
 
+MAX_COUNTED = 10_000
+"""How many pairs of a user and a form are counted: peers choose the forms."""
 MAX_CLOSED = 1000
 """How many requests are remembered that were denied, fetched or lapsed; the file has all of them."""
 
@@ -17,9 +20,26 @@ class RecordedRequest:
     """A request: the entry that recorded it, and what happened to it since."""
 
     asked: Entry
-    state: Literal["open", "approved", "denied", "released"] = "open"
+    state: Literal["open", "approved", "denied", "released", "expired"] = "open"
     decided: Entry | None = None
     released_at: float | None = None
+
+
+class ReleaseCounts:
+    """How often each user got objects of the same forms."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, user: str, forms: str) -> None:
+        """Count a release."""
+        self._counts[user, forms] += 1
+        if len(self._counts) > MAX_COUNTED:
+            del self._counts[next(iter(self._counts))]
+
+    def count(self, user: str, forms: str) -> int:
+        """Return how often a user got objects of these forms."""
+        return self._counts[user, forms]
 
 
 @dataclass
@@ -33,14 +53,36 @@ class ReleaseHistory:
     """The digests of those that were."""
     uses: dict[str, dict[str, float]] = field(default_factory=dict)
     """When each of them was used, by the id of the use."""
+    released: ReleaseCounts = field(default_factory=ReleaseCounts)
+    """How often each user got what forms."""
     _closed: dict[str, None] = field(default_factory=dict)
+    _last: Entry | None = None
+    """The last release, with the forms of all objects that left with it so far."""
 
     def note(self, entry: Entry) -> None:
         """Take note of the next entry."""
+        if entry.event == "released":
+            self._note_release(entry)
         if entry.rule:
             self._note_approval(entry)
-        elif entry.request is not None:
+        if entry.request is not None:
             self._note_request(entry, entry.request)
+
+    def count_releases(self) -> ReleaseCounts:
+        """Return how often each user got what forms, when all entries were noted."""
+        if self._last is not None:
+            self.released.add(self._last.user, self._last.form)
+            self._last = None
+        return self.released
+
+    def _note_release(self, entry: Entry) -> None:
+        """Note an object that was released; those of one release have entries after one another."""
+        last = self._last
+        if last is not None and last.request == entry.request:
+            self._last = last._replace(form=f"{last.form}, {entry.form}")
+            return
+        self.count_releases()
+        self._last = entry
 
     def _note_request(self, entry: Entry, id: str) -> None:
         if entry.event == "requested":
@@ -51,11 +93,13 @@ class ReleaseHistory:
             return
         if entry.event in ("approved", "denied"):
             recorded.state, recorded.decided = ("approved" if entry.event == "approved" else "denied"), entry
+        elif entry.event == "expired":
+            recorded.state = "expired"
         elif entry.event == "withdrawn":
             recorded.state, recorded.decided = "open", None
         elif entry.event in ("released", "resent"):
             recorded.state, recorded.released_at = "released", entry.when
-        if recorded.state in ("denied", "released"):
+        if recorded.state in ("denied", "released", "expired"):
             self._closed[id] = None
             if len(self._closed) > MAX_CLOSED:
                 oldest = next(iter(self._closed))

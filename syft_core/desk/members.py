@@ -23,6 +23,8 @@ class OwnedWorker(Worker):
     @property
     def requests(self) -> ReleaseRequests:
         """The release requests of peers, for the owner to approve or deny."""
+        with self.lock:
+            releases_of(self).requests.expire()
         return releases_of(self).requests
 
     @property

@@ -30,11 +30,12 @@ from syft_core.desk.handle import RequestHandle
 from syft_core.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_core.desk.messages import FollowRequests
 from syft_core.exceptions import LedgerError, StorageError
-from syft_core.ledgers.entry import Entry
+from syft_core.ledgers.entry import Entry, describe_failed
 from syft_core.peer import Peer
 from syft_core.pictures import html_table, one_line, text_table
+from syft_core.printing import printable
 from syft_core.values import Table
-from syft_core.workers.seeing.ledger import describe_form, describe_lineage, join_sources, order_sources, tags_of
+from syft_core.workers.seeing.ledger import describe_form, describe_lineage, join_sources, split_failures, tags_of
 
 if TYPE_CHECKING:
     from syft_core.desk.approvals import StandingApproval
@@ -47,8 +48,10 @@ MAX_OPEN = 64
 """How many open requests a user may have on one worker: each of them holds copies."""
 ID_BYTES = 8
 """How many random bytes the id of a request has: it cannot be guessed, and no request gets the id of another."""
-RequestState: TypeAlias = Literal["open", "approved", "denied", "released", "lapsed"]
-"""A request lapses if its worker is started again without the copy to release."""
+LIFETIME = 30 * 86_400.0
+"""After how many seconds a request expires if its owner does not decide, and an approval that is not used."""
+RequestState: TypeAlias = Literal["open", "approved", "denied", "released", "expired", "lapsed"]
+"""A request expires with time, and lapses if its worker is started again without the copy to release."""
 STATES: tuple[RequestState, ...] = get_args(RequestState)
 LIVE = frozenset({"open", "approved"})
 Decision: TypeAlias = Literal["approve", "deny", "withdraw"]
@@ -74,6 +77,8 @@ class Requested:
     """The message with whose answer the copy leaves, until it has left: no other message gets it meanwhile."""
     has_left: bool = False
     """Whether it has left, and is kept only until the client has acknowledged it."""
+    label: str = ""
+    """What the asker calls it."""
 
     @property
     def value(self) -> Any:
@@ -82,8 +87,9 @@ class Requested:
 
     @property
     def name(self) -> str:
-        """The id of the object, with the attribute that is asked for."""
-        return f"{self.copy.id}" if self.attr is None else f"{self.copy.id}.{self.attr}"
+        """The id of the object, with the attribute that is asked for; commas are escaped, as names are listed."""
+        name = f"{self.copy.id}" if self.attr is None else f"{self.copy.id}.{self.attr}"
+        return name.replace(",", r"\x2c")
 
     def is_for(self, entry: Stored, attr: str | None) -> bool:
         """Return whether this is a request for an object, or for an attribute of one."""
@@ -125,6 +131,15 @@ class ReleaseRequest:
     """Whether it was made with the credentials of an owner, who could decide on it."""
     is_repeated: bool = False
     """Whether it left before a crash, and was not acknowledged: it may be fetched again."""
+    lifetime: float | None = None
+    """After how many seconds it expires; None if never."""
+
+    @property
+    def expires_at(self) -> float | None:
+        """When it expires if nothing happens until then."""
+        if self.lifetime is None or self.state not in LIVE:
+            return None
+        return (self.decided_at or self.asked_at) + self.lifetime
 
     @property
     def values(self) -> list[Any]:
@@ -170,6 +185,7 @@ class ReleaseRequest:
             "decided_by": self.decided_by,
             "answer": self.answer,
             "released": self.released_at,
+            "expires": self.expires_at,
             "digest": self.digest,
             "asked_by_owner": self.is_of_owner,
         }
@@ -177,7 +193,7 @@ class ReleaseRequest:
     def to_asker(self) -> Table:
         """Return what the peer who asked may know."""
         table = self.to_table()
-        known = ("id", "state", "objects", "form", "reason", "answer", "asked", "decided")
+        known = ("id", "state", "objects", "form", "reason", "answer", "asked", "decided", "expires")
         return {name: table[name] for name in known}
 
     def require_approval(self, worker: str) -> None:
@@ -192,7 +208,7 @@ class ReleaseRequest:
         return self.id
 
     def __repr__(self) -> str:
-        return f"<ReleaseRequest {self.id} of {str(self.peer)!r}: {self.state}>"
+        return f"<ReleaseRequest {self.id} of {printable(str(self.peer))!r}: {self.state}>"
 
 
 class Keeper(Protocol):
@@ -217,8 +233,12 @@ class ReleaseRequests:
         self.owner = str(worker.id)
         self._worker = worker
         self.keeper: Keeper | None = None
+        self.settle: Callable[[ReleaseRequest], object] = bool
+        """Is called with each new request, and approves it if a rule of the owner covers it."""
         self.on_request: Callable[[ReleaseRequest], None] | None = None
-        """Is called with each new request."""
+        """Is called with each new request that waits for a decision."""
+        self.lifetime: float | None = LIFETIME
+        """After how many seconds requests expire; None if never."""
         self._requests: dict[str, ReleaseRequest] = {}
         self._recorded: dict[str, RequestState] = {}
         """The states of earlier requests according to the ledger, of which the copies are missing so far."""
@@ -261,15 +281,17 @@ class ReleaseRequests:
     def add(self, peer: Peer, reason: str, objects: list[Requested], **claims: Any) -> ReleaseRequest:
         """Add a request; raise, and add nothing, if it cannot be kept or recorded.
 
-        ``claims`` are what the peer says about the objects: ``labels``, ``parties`` and ``line``.
+        ``claims`` are what the peer says about the request: ``parties`` and ``line``.
         """
         forms = ", ".join([describe_form(requested.copy) for requested in objects])
         sources = _describe_sources([requested.copy for requested in objects], peer)
         names = ", ".join([requested.name for requested in objects])
         id = secrets.token_hex(ID_BYTES)
         request = ReleaseRequest(id, peer, reason, objects, forms, sources, names, **claims)
+        if any(labels := tuple([requested.label for requested in objects])):
+            request.labels = labels
         request.lineage = frozenset([source for requested in objects for source in requested.copy.sources])
-        request.is_of_owner = self._worker.is_owner(peer)
+        request.is_of_owner, request.lifetime = self._worker.is_owner(peer), self.lifetime
         if self.keeper is not None:
             self.keeper.save_request(request)
         try:
@@ -282,12 +304,18 @@ class ReleaseRequests:
         if request.is_of_owner:
             _log.warning("request %s to worker %r was made with the token of an owner: whoever asks could approve it",
                          id, self.owner)  # fmt: skip
-        if self.on_request is not None:
+        self.settle(request)
+        if self.on_request is not None and request.state == "open":
             self.on_request(request)
         return request
 
-    def decide(self, decision: Decision, wanted: object, answer: str, by: str, digest: str | None) -> ReleaseRequest:
-        """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible."""
+    def decide(
+        self, decision: Decision, wanted: object, answer: str, by: str, digest: str | None, rule: str = ""
+    ) -> ReleaseRequest:
+        """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible.
+
+        ``rule`` is the name of the standing approval that decides.
+        """
         before, after, event = TRANSITIONS[decision]
         found = self.find(wanted, digest)
         if found.state != before:
@@ -305,7 +333,7 @@ class ReleaseRequests:
         if self.keeper is not None and is_kept:
             self.keeper.save_request(replace(found, **changes))
         try:
-            record_request(self._worker, found, event, by, answer)
+            record_request(self._worker, found, event, by, answer, rule)
         except LedgerError:
             if self.keeper is not None and is_kept:
                 with suppress(StorageError):  # At the start, the ledger is right.
@@ -313,12 +341,35 @@ class ReleaseRequests:
             raise
         vars(found).update(changes)
         if after == "denied":
-            for requested in found.objects:
-                requested.copy.value = None
-            self._remove_copy(found.id)
+            self._drop_values(found)
         if by and by == found.peer.user:
             _log.warning("request %s to worker %r was decided by %r, who asked", found.id, self.owner, by)
         return found
+
+    def expire(self) -> None:
+        """Close the requests on which nothing has happened for their lifetime."""
+        now = time.time()
+        for request in self:
+            due = request.expires_at
+            if due is None or now < due or any(requested.taken_by is not None for requested in request.objects):
+                continue
+            try:
+                record_request(self._worker, request, "expired")
+            except LedgerError:  # The journal has logged it; the next one who asks tries again.
+                return
+            request.state = "expired"
+            self._drop_values(request)
+
+    def set_lifetime(self, seconds: float | None) -> None:
+        """Choose after how many seconds requests expire; also those that are there."""
+        self.lifetime = seconds
+        for request in self:
+            request.lifetime = seconds
+
+    def _drop_values(self, request: ReleaseRequest) -> None:
+        for requested in request.objects:
+            requested.copy.value = None
+        self._remove_copy(request.id)
 
     def find(self, wanted: object, digest: str | None = None) -> ReleaseRequest:
         """Return a request, given itself, its handle or its id; raise if ``digest`` is that of something else."""
@@ -342,11 +393,13 @@ class ReleaseRequests:
 
     # --- departures
 
-    def use_up(self, message: Message) -> None:
-        """Use up the approvals with which objects have left: each is valid for one departure."""
+    def use_up(self, message: Message) -> list[ReleaseRequest]:
+        """Use up the approvals with which objects have left, each is valid for one departure; return the requests."""
+        used = []
         for request in list(self._requests.values()):
             taken = [requested for requested in request.objects if requested.taken_by is message]
             if taken:
+                used.append(request)
                 for requested in taken:
                     requested.taken_by, requested.has_left = None, True
                 if all(requested.has_left for requested in request.objects):
@@ -356,6 +409,7 @@ class ReleaseRequests:
                     self.confirm([request])
                 else:
                     left.append(request)
+        return used
 
     @contextmanager
     def collect(self) -> Iterator[list[ReleaseRequest]]:
@@ -387,6 +441,7 @@ class ReleaseRequests:
         """Remember the requests in the ledger; those that were live lapse, unless ``restore`` finds their copies."""
         for recorded in history.requests.values():
             request = _from_record(recorded)
+            request.lifetime = self.lifetime
             self._recorded[request.id] = request.state
             request.state = "lapsed" if request.state in LIVE else request.state
             self._requests[request.id] = request
@@ -395,7 +450,8 @@ class ReleaseRequests:
     def restore(self, request: ReleaseRequest) -> None:
         """Take over a request from the store; where the ledger differs, it is right."""
         recorded = self._recorded.pop(request.id, None)
-        if recorded == "denied":
+        request.lifetime = self.lifetime
+        if recorded in ("denied", "expired"):
             self._remove_copy(request.id)
             return
         if recorded is None:  # The worker was killed before it was recorded, or the ledger is a new one.
@@ -424,23 +480,27 @@ class ReleaseRequests:
                 del self._requests[id]
 
 
-def record_request(worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "") -> None:
-    """Record that a peer requested a release, or that the owner decided on it or saw the values."""
+def record_request(
+    worker: Worker, request: ReleaseRequest, event: Event, by: str = "", answer: str = "", rule: str = ""
+) -> None:
+    """Record that a peer requested a release, that the owner or a rule decided on it, or that the owner saw it."""
     entries = [requested.copy for requested in request.objects]
     lineage = describe_lineage(join_sources(entries), str(request.peer.id), answer or request.reason)
-    noted = Entry(time.time(), str(request.peer), request.names, request.forms, *lineage, request.peer.id, event)
-    worker.ledger.record(noted._replace(request=request.id, approver=by, digest=request.digest))
+    noted = Entry(time.time(), str(request.peer), request.names, request.forms, **lineage, peer=request.peer.id)
+    noted = noted._replace(event=event, request=request.id, approver=by, digest=request.digest, rule=rule)
+    worker.ledger.record(noted)
 
 
 def _describe_sources(entries: Iterable[Stored], peer: Peer) -> str:
     """Return what objects were computed from: by tags, and how many others, which of them are of the user of a peer."""
-    sources = order_sources(join_sources(entries))
+    sources, failed = split_failures(join_sources(entries))
     tagged = dict.fromkeys(tags for source in sources if (tags := tags_of(source)))
     untagged = [source for source in sources if not tags_of(source)]
     own = [source for source in untagged if is_of(getattr(source, "giver", None), peer)]
     counts = ((len(own), f"of {peer}"), (len(untagged) - len(own), "of others"))
     parts = [*tagged, *[f"{n} unnamed {'object' if n == 1 else 'objects'} {whose}" for n, whose in counts if n]]
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    text = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    return " ".join(filter(None, (text, describe_failed(failed))))
 
 
 def is_of(giver: Peer | None, peer: Peer) -> bool:

@@ -16,29 +16,26 @@ from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest, Requested
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import Message
-from syft_core.pictures import form_of
 from syft_core.workers.moving.departure import Leaving, copy_without_gradient, leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.failures import require_success
-from syft_core.workers.seeing.ledger import Departure, Grant
+from syft_core.workers.seeing.ledger import Departure, Grant, describe_value
 
 
 def cover_approved(leaving: Leaving) -> None:
     """Cover objects by approved requests, and the rest by a standing approval."""
     if leaving.verb != "read":
         return
+    releases_of(leaving.worker).requests.expire()
     requests: dict[int, ReleaseRequest | None] = {}
     approved: dict[int, tuple[ReleaseRequest, Requested]] = {}
     for place in leaving.kept:
-        (id, attr), entry = leaving.wanted[place], leaving.objects[place].entry
+        attr, entry = leaving.wanted[place][1], leaving.objects[place].entry
         request = releases_of(leaving.worker).requests.of(entry, attr, leaving.sender)
         requested = None if request is None else next(r for r in request.objects if r.is_for(entry, attr))
         is_free = requested is not None and requested.is_free_for(leaving.message)
         if request is not None and requested is not None and is_free and request.state == "approved":
-            # Not of the object: that would disclose what failed since.
-            require_success(requested.copy, id, leaving.worker)
             approved[place] = request, requested
         else:
             requests[place] = request if is_free else None
@@ -51,8 +48,7 @@ def cover_approved(leaving: Leaving) -> None:
 
 def use_up_approvals(worker: Worker, message: Message) -> None:
     """Use up the approvals with which objects have left."""
-    releases_of(worker).requests.use_up(message)
-    releases_of(worker).approvals.use_up(message)
+    releases_of(worker).use_up(message)
 
 
 def give_back_approvals(worker: Worker, messages: Iterable[Message]) -> None:
@@ -77,14 +73,12 @@ def _apply_standing_approval(leaving: Leaving, requests: dict[int, ReleaseReques
     is_here = not any(ends_elsewhere(departure.value) for departure in leaving.objects)
     if is_here and approvals.has_any_for(leaving.sender):
         copies = [copy_without_gradient(worker, leave_graph(departure.value)) for departure in leaving.objects]
-        forms = ", ".join(map(form_of, copies))  # As in a request, which has copies too.
+        forms = ", ".join(map(describe_value, copies))  # As in a request, which has copies too.
         _, sources, _ = lineage_of([leaving.objects[place].entry for place in requests])
         found = approvals.take(leaving.message, Candidate(leaving.sender, forms, sources))
         if isinstance(found, Grant):
             for place in requests:
-                entry = leaving.objects[place].entry
-                require_success(entry, entry.id, worker)
-                leaving.cover(place, Departure(entry, copies[place], found))
+                leaving.cover(place, Departure(leaving.objects[place].entry, copies[place], found))
             return
         leaving.reasons += [found] if found else []
     place, request = next(iter(requests.items()))

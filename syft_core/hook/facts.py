@@ -86,8 +86,10 @@ class Facts:
     """It changes the autograd state of its first argument: gradient, ``requires_grad``, data."""
     indices: Places = frozenset()
     """The arguments that are indices; local ones are sent with a call."""
-    shape_depends_on_floats: bool = False
-    """The form of the result depends on floats among the arguments: a scale, a probability."""
+    joins: bool = False
+    """It takes its first argument to the place of the second: a local tensor goes to the worker of a pointer."""
+    shape_depends_on_floats: bool = True
+    """The form of the result may depend on floats among the arguments: an end, a scale, a probability."""
     instead: str = ""
     """A line that computes the same, or nearly the same, in a way that is permitted more often, for refusals."""
 

@@ -100,6 +100,7 @@ class Op:
     accumulates = _Fact[bool]()
     retains = _Fact[bool]()
     alters_autograd = _Fact[bool]()
+    joins = _Fact[bool]()
     shape_depends_on_floats = _Fact[bool]()
     instead = _Fact[str]()
 

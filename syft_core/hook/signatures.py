@@ -41,16 +41,29 @@ def note(memo: Memo, key: object, fact: T) -> T:
 _memos: dict[tuple[object, ...], Memo] = {}
 
 
+class Undescribed:
+    """The part of a tensor that a form does not describe. It is not hashable: no two calls with such tensors are alike.
+
+    A sparse tensor has as many elements as its values say, and a quantized one other kinds of memory.
+    """
+
+    __slots__ = ("type",)
+    __hash__ = None  # type: ignore[assignment]  # that is its purpose
+
+    def __init__(self, kind: type) -> None:
+        self.type = kind
+
+
 def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
     """Return the operation and a part for each argument.
 
-    The part of a tensor is its form, or its type if a form does not describe it; that of a chain has the types of its
-    layers, too. Named arguments are pairs of a name and a part. Not every signature is hashable.
+    The part of a tensor is its form, or ``Undescribed``; that of a chain has the types of its layers, too. Named
+    arguments are pairs of a name and a part. Not every signature is hashable.
     """
     parts: list[object] = [op]
     for arg in args:
         framework = frameworks_of_types.get(type(arg))
-        parts.append(_part(op, arg) if framework is None else framework.form_of(arg) or type(arg))
+        parts.append(_part(op, arg) if framework is None else framework.form_of(arg) or Undescribed(type(arg)))
     if kwargs:
         parts += [(name, _part(op, arg)) for name, arg in kwargs.items()]
     return tuple(parts)
@@ -59,7 +72,7 @@ def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
 def _part(op: Op, arg: Any) -> object:
     cls = type(arg)
     if (framework := frameworks_of_types.get(cls)) is not None:
-        return framework.form_of(arg) or cls
+        return framework.form_of(arg) or Undescribed(cls)
     if cls is int or cls is bool or cls is str or arg is None:
         return cls, arg
     if cls is float:
@@ -70,7 +83,7 @@ def _part(op: Op, arg: Any) -> object:
     end = plain_end(arg)
     if end is None:
         return cls, arg
-    form = framework_of(end).form_of(end) or type(end)
+    form = framework_of(end).form_of(end) or Undescribed(type(end))
     return form if end is arg else (form, *map(type, iter_links(arg)))
 
 

@@ -25,6 +25,7 @@ Event: TypeAlias = Literal[
     "approved",
     "denied",
     "withdrawn",
+    "expired",
     "seen",
     "standing",
     "revoked",
@@ -36,11 +37,12 @@ Event: TypeAlias = Literal[
 
 An object that was "released" departed with the approval of the owner, and was "resent" if that happened again because a
 crash interrupted the first time; "undelivered" corrects an earlier entry: sending the object failed, so it may not have
-arrived. The approval of a request may be "withdrawn"; a "standing" approval may be "revoked". An owner has "seen" the
-values of a request.
+arrived. The approval of a request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired"
+if its owner has not decided in time, or its user has not fetched what was approved. An owner has "seen" the values of a
+request.
 """
 DEPARTURES = frozenset({"departed", "released", "resent"})
-DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "standing", "revoked"})
+DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked"})
 """Entries that decide what may leave later."""
 
 
@@ -67,24 +69,26 @@ class Entry(NamedTuple):
     """The digest of what was reviewed, or of a standing approval."""
     rule: str = ""
     """The name of the standing approval, if there is one."""
+    failed: int = 0
+    """How many different operations failed while it was computed: the value is a stand-in."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
         sources = [name or str(id) for name, id in zip_longest(self.names, self.sources)]
         texts = self.user, str(self.id), self.form
-        return to_moment(self.when), *map(one_line, texts), _join(sources), *self._end()
+        return to_moment(self.when), *map(one_line, texts), self._add_failed(_join(sources)), *self._end()
 
     def describe_sources(self) -> str:
         """Return the escaped tags of the sources, and how many others there are."""
         unnamed = len(self.sources) - sum(map(bool, self.names))
         others = [f"{unnamed} unnamed {'object' if unnamed == 1 else 'objects'}"] if unnamed else []
-        return _join([*dict.fromkeys(filter(None, self.names)), *others])
+        return self._add_failed(_join([*dict.fromkeys(filter(None, self.names)), *others]))
 
     def kind(self) -> tuple[str, ...]:
         """Return the cells that are equal for repetitions of the same departure."""
         names = sorted(set(filter(None, self.names)))
         others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
-        return one_line(self.user), one_line(self.form), _join(names) + others, *self._end()
+        return one_line(self.user), one_line(self.form), self._add_failed(_join(names) + others), *self._end()
 
     def to_line(self) -> Table:
         """Return the entry as it is written to a file, without empty fields."""
@@ -92,7 +96,7 @@ class Entry(NamedTuple):
         fields = {"time": moment, "event": self.event, **self._asdict(), "id": str(self.id), "peer": str(self.peer)}
         fields["sources"] = tuple(map(str, self.sources))  # Other programs read large integers as floats.
         del fields["when"]
-        return {name: value for name, value in fields.items() if value not in ("", (), None)}
+        return {name: value for name, value in fields.items() if value not in ("", (), None, 0)}
 
     @classmethod
     def from_line(cls, line: Table) -> Entry:
@@ -104,6 +108,18 @@ class Entry(NamedTuple):
 
     def _end(self) -> tuple[str, str]:
         return one_line(self.to), one_line(self.reason)
+
+    def _add_failed(self, sources: str) -> str:
+        return " ".join(filter(None, (sources, describe_failed(self.failed))))
+
+
+def describe_failed(count: int) -> str:
+    """Return how many operations failed while something was computed, or nothing if none did.
+
+    >>> describe_failed(2)
+    '(computed with 2 failed operations)'
+    """
+    return f"(computed with {count} failed {'operation' if count == 1 else 'operations'})" if count else ""
 
 
 def _join(sources: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from syft_core.exceptions import AuthenticationError, WorkerError
-from syft_core.network.errors import AddressError
+from syft_core.network.errors import AddressError, ProxyError
 
 DEFAULT_PORT = 8777
 """The port of a worker that names no other."""
@@ -52,6 +52,8 @@ class Address:
     key: str | Path | None = None
     name: str | None = None
     """The name that the certificate must have, if it is not the host: a tunnel has another address than its worker."""
+    wait: float = 0
+    """How many seconds to wait for a worker that is being started."""
 
     def __post_init__(self) -> None:
         """Raise unless the host and the port can be right."""
@@ -67,8 +69,14 @@ class Address:
             host, port = parts.hostname, parts.port or default_port
         except ValueError:
             host, port = None, None
+        shown = repr(url if "@" not in url else f"...@{url.rpartition('@')[2]}")  # A password may stand before it.
         if host is None or port is None or parts.scheme not in ("ws", "wss"):
-            raise WorkerError(f"cannot use {url!r} as an address: it is not a websocket URL; write `wss://host:port`")
+            raise WorkerError(f"cannot use {shown} as an address: it is not a websocket URL; write `wss://host:port`")
+        if parts.username is not None or parts.query or parts.fragment or parts.path not in ("", "/"):
+            raise WorkerError(
+                f"cannot use {shown.partition('?')[0]} as an address: it has more than a host and a port; write "
+                f"`wss://host:port`, and give the token as `token=...`"
+            )
         return cls(host, port, parts.scheme == "wss", **options)
 
     @property
@@ -108,6 +116,26 @@ def explain_certificate(error: ssl.SSLError) -> tuple[str, str] | None:
         f"the worker does not accept the certificate of the client ({alert})",
         "ask the owner for another: `cert=...`",
     )
+
+
+def is_cut(error: Exception) -> bool:
+    """Return whether a connection was made, and broke: another attempt may succeed at once."""
+    is_refused = isinstance(error, ConnectionRefusedError | TimeoutError | ProxyError)
+    return isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLSyscallError) and not is_refused
+
+
+def explain_failure(error: Exception, seconds: float) -> tuple[str, str]:
+    """Return why the first connection failed, and what to do about it."""
+    advice = "check the address and the port, and that the worker is running; `wait=60` waits until it is"
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing listens there (connection refused)", advice
+    if isinstance(error, TimeoutError):
+        return f"nothing answers there within {seconds:g} seconds", f"{advice}, and that no firewall is in between"
+    if isinstance(error, ProxyError):
+        return "a proxy answers that it cannot reach the worker", advice
+    if is_cut(error):
+        return "the connection is cut before the worker answers", f"{advice}, and whether it uses TLS"
+    return f"there is no connection ({getattr(error, 'strerror', None) or type(error).__name__})", advice
 
 
 def explain_address(error: Exception, host: str, is_first: bool) -> tuple[str, str] | None:

@@ -8,10 +8,12 @@ import os
 import secrets
 import socket
 import ssl
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,28 +24,45 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
-from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
+from syft_core.exceptions import (
+    AuthenticationError,
+    ConnectionLostError,
+    MessageSizeError,
+    SessionLostError,
+    WorkerError,
+)
 from syft_core.hook.hook import FrameworkHook, current_hook
 from syft_core.location import Location
 from syft_core.messages import GetTicket, Introduce, Message
-from syft_core.network.address import DEFAULT_PORT, Address, explain_address, explain_certificate, is_loopback
-from syft_core.network.connection import Connection, Envelope, Purpose
-from syft_core.network.errors import AddressError
+from syft_core.network.address import (
+    DEFAULT_PORT,
+    Address,
+    explain_address,
+    explain_certificate,
+    explain_failure,
+    is_cut,
+    is_loopback,
+)
+from syft_core.network.connection import MAX_FRAME, Connection, Envelope, Purpose
+from syft_core.network.errors import AddressError, ProxyError
+from syft_core.network.pieces import split
 from syft_core.network.session import (
+    BEGUN,
     CLIENT,
     HEARTBEAT,
+    LIMIT,
     LOST,
     PROTOCOL,
     REASON,
     RECEIVED,
-    RESUMED,
     SESSION,
     STATE,
     WORKER,
     Session,
 )
+from syft_core.network.tokens import conceal, find_token
 from syft_core.peer import Id, Peer
-from syft_core.serde import Limits
+from syft_core.printing import printable
 from syft_core.serde.layout import Frame
 from syft_core.values import Kwargs
 from syft_core.workers.addresses.far import FarWorker
@@ -52,13 +71,20 @@ from syft_core.workers.moving import codecs as _codecs  # noqa: F401  # register
 from syft_core.workers.party.base import BaseWorker
 
 _log = logging.getLogger(__name__)
-MAX_REPLY = Limits().max_bytes
 MAX_HANDSHAKE = 1 << 14
 """How many bytes each end may send in the opening handshake."""
+MAX_DIGITS = 20
+"""How many digits a number in a header may have."""
 MAX_SILENCE = 60.0
 """How many seconds a worker may be silent at most, whatever its heartbeat is, unless the timeout is longer."""
+MAX_AHEAD = 4
+"""How many pieces of a large message are sent before the worker has confirmed the first."""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds to wait before each attempt to connect again; the last is repeated."""
+_FIRST_ATTEMPTS = 4
+"""How often to try the first time, if the connection is made but cut during the opening handshake."""
+UNLOGGED = logging.Logger("syft_core.network.handshake", logging.CRITICAL + 1)
+"""The library would log all headers at level DEBUG, and one of them is the token."""
 _instance = secrets.token_hex(6)
 """Distinguishes this process from others whose local worker has the same id."""
 _opened: weakref.WeakSet[WebsocketLocation] = weakref.WeakSet()
@@ -66,6 +92,10 @@ _opened: weakref.WeakSet[WebsocketLocation] = weakref.WeakSet()
 
 _TEMPORARY = (408, 502, 503, 504)
 """The answers of a proxy whose worker is being started."""
+
+
+def _leave(frame: Frame) -> Frame:
+    return frame
 
 
 class NotHttpError(ConnectionLostError):
@@ -87,7 +117,17 @@ class WebsocketLocation(WireLocation):
         self._tls = address.make_context()
         self._session, self._secret = Session(), secrets.token_hex(16)
         self._expected = id
+        self._begun: str | None = None
+        """Names the session, once the worker has said that it has begun."""
         self._connection: Connection | None = None
+        self._arrived: deque[tuple[Envelope, list[bytearray]]] = deque()
+        """Replies that were not read, and requests that were not answered."""
+        self._connected = 0.0
+        """When the last connection began; 0 before the first."""
+        self._progress: object = None
+        """How far the session was when the connection broke."""
+        self._broken, self._attempts = 0.0, 0
+        """When the connection broke without progress since, and how often."""
         self._closed = False
         self._local = client
         super().__init__(client, "" if id is None else id)
@@ -104,7 +144,13 @@ class WebsocketLocation(WireLocation):
         with self._lock:
             self._closed = False
             if self._connection is None:
-                self._connect(time.monotonic() + self.timeout)
+                self._progress, self._attempts = None, 0
+                self._connect(time.monotonic() + self._patience)
+
+    @property
+    def _patience(self) -> float:
+        """For how many seconds to try to connect."""
+        return self.timeout if self._connected else self._address.wait or self.timeout
 
     def close(self) -> None:
         """Send what is buffered and close the connection; ``connect`` continues the session."""
@@ -123,12 +169,26 @@ class WebsocketLocation(WireLocation):
     # --- the transport
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
-        """Send one batch; keep a copy until the worker has confirmed it."""
-        self.transmit(Purpose.BATCH, [frame if type(frame) is bytes else bytes(frame) for frame in sent])
+        """Send one batch; keep a copy of what the worker has not confirmed, because the frames may be overwritten."""
+        self.transmit(Purpose.BATCH, sent, bytes)
 
-    def transmit(self, kind: Purpose, frames: Sequence[Any]) -> None:
-        """Send a message, and again if the connection breaks; the frames must not change."""
-        envelope = self._session.keep(frames, kind)
+    def transmit(self, kind: Purpose, frames: Sequence[Frame], copy: Callable[[Frame], Frame] = _leave) -> None:
+        """Send a message, and again if the connection breaks; frames that ``copy`` does not copy must not change."""
+        session, pieces = self._session, list(split(frames))
+        before = session.sent
+        try:
+            for piece, more in pieces:
+                kept = [part if type(part) is bytes else copy(part) for part in piece]
+                self._transmit_kept(session.keep(kept, kind, more), kept)
+                if more:
+                    self._let_worker_keep_up(session)
+        except BaseException:
+            rest = pieces[session.sent - before :]
+            if rest and session is self._session:
+                self._keep_rest(rest, kind)
+            raise
+
+    def _transmit_kept(self, envelope: Envelope, frames: Sequence[Frame]) -> None:
         if self._connection is None:
             self._reconnect(ConnectionLostError.closed())
             return
@@ -137,94 +197,161 @@ class WebsocketLocation(WireLocation):
         except ConnectionLostError as error:
             self._reconnect(error)
 
+    def _let_worker_keep_up(self, session: Session) -> None:
+        """Take what has arrived, and wait while the worker has confirmed few of the pieces that it was sent.
+
+        While it waits for an answer of its own, it confirms nothing.
+        """
+        while True:
+            is_asked = any(envelope.kind is Purpose.REQUEST for envelope, _ in self._arrived)
+            wait = session.sent - session.acknowledged > MAX_AHEAD and not is_asked
+            if not self._take(wait):
+                return
+
+    def _keep_rest(self, pieces: Iterable[tuple[Sequence[Frame], bool]], kind: Purpose) -> None:
+        """Keep the unsent rest of an interrupted message: a session continues with whole messages only."""
+        self.disconnect()  # The next connection sends everything that is kept.
+        try:
+            for piece, more in pieces:
+                self._session.keep([bytes(part) for part in piece], kind, more)
+        except BaseException:
+            self._forget_session()
+            raise
+
     def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return the next reply, answering the requests of the worker that arrive before it."""
         while True:
-            try:
-                if self._connection is None:
-                    raise ConnectionLostError.closed()
-                received = self._connection.receive(max(self.timeout, self._silence) if wait else 0)
-            except ConnectionLostError as error:
-                self._reconnect(error)
-                continue
-            if received is None:
-                return None
-            envelope, frames = received
-            if envelope.kind is Purpose.REQUEST:
+            while self._arrived:
+                envelope, frames = self._arrived.popleft()
+                if envelope.kind is not Purpose.REQUEST:
+                    return frames
                 self._answer(envelope, frames)
-            elif envelope.kind is Purpose.NOTE:
-                self._session.acknowledge(envelope.received)
-                if frames:
-                    errors: list[Exception] = []
-                    self._decode(frames, -1, [], errors)
-                    self._errors = self._errors or errors
-            elif self._session.accept(envelope):
-                return frames
+            if not self._take(wait):
+                return None
+
+    def _take(self, wait: bool) -> bool:
+        """Take the next message from the connection; return whether something has happened."""
+        try:
+            if self._connection is None:
+                raise ConnectionLostError.closed()
+            received = self._connection.receive(max(self.timeout, self._silence) if wait else 0)
+            if received is not None:
+                self._sort(self._connection, *received)
+        except ConnectionLostError as error:
+            self._reconnect(error)
+            return True
+        return received is not None
+
+    def _sort(self, connection: Connection, envelope: Envelope, frames: list[bytearray]) -> None:
+        """Take a confirmation, or keep a reply or request for ``receive_frames``."""
+        if envelope.kind is Purpose.NOTE:
+            self._session.acknowledge(envelope.received)
+            if frames:
+                errors: list[Exception] = []
+                self._decode(frames, -1, [], errors)
+                self._errors = self._errors or errors
+            return
+        is_last_of_several = False
+        if envelope.kind is Purpose.REQUEST:
+            whole = connection.join(envelope, frames)
+        elif self._session.accept(envelope):
+            is_last_of_several = not envelope.more and self._session.arriving.size > 0
+            whole = self._join(frames, envelope.more)
+        else:
+            return
+        if whole is not None:
+            self._arrived.append((envelope, whole))
+        if is_last_of_several:  # The worker need not keep it until the next message.
+            connection.send(Envelope(Purpose.NOTE, 0, self._session.received), ())
+
+    def _join(self, piece: list[bytearray], more: bool) -> list[bytearray] | None:
+        try:
+            return self._session.arriving.join(piece, more)
+        except MemoryError:  # The rest of the reply cannot be used.
+            self.disconnect()
+            self._forget_session()
+            raise
 
     def _answer(self, envelope: Envelope, frames: Sequence[object]) -> None:
         """Execute commands of the worker on the client, such as the return of a gradient."""
         aliases = self._local.aliases  # The worker acts for this client, which waits for it, or for itself.
         reply = self._local.deliver(frames, Peer(self.id), delegates=lambda peer: peer.id in aliases)
         try:
+            self.measure(reply)
+        except MessageSizeError as error:
+            reply = self._local.refuse(error, Peer(self.id))
+        try:
             if self._connection is not None:
-                self._connection.send(Envelope(Purpose.RESPONSE, envelope.number, 0), reply)
+                self._connection.send_whole(Purpose.RESPONSE, envelope.number, reply)
         except ConnectionLostError as error:
             self._reconnect(error)
 
     # --- connecting
 
     def _reconnect(self, error: ConnectionLostError) -> None:
+        """Connect again, later and later if that does not help, until the timeout."""
         self.disconnect()
         if self._closed:
             raise ConnectionLostError.disconnected(self.id)
         _log.warning("connection to worker %r lost, connecting again: %s", self.id, error)
-        self._connect(time.monotonic() + self.timeout)
+        now, progress = time.monotonic(), (self._session, self._session.acknowledged, self._session.received)
+        if progress != self._progress or now - self._connected > self.timeout:
+            self._progress, self._broken, self._attempts = progress, now, 0
+        else:
+            self._attempts += 1
+        self._connect(self._broken + self.timeout, error)
 
     def disconnect(self, graceful: bool = False) -> None:
         """Close the connection without sending what is buffered."""
         if self._connection is not None:
             (self._connection.close if graceful else self._connection.abort)()
             self._connection = None
+        replies = [item for item in self._arrived if item[0].kind is not Purpose.REQUEST]  # It waits no more.
+        self._arrived = deque(replies)
 
-    def _connect(self, deadline: float) -> None:
+    def _connect(self, deadline: float, error: Exception | None = None) -> None:
         """Connect and continue the session; try again until the deadline."""
-        attempt = 0
         while True:
+            pause = _PAUSES[min(self._attempts, len(_PAUSES) - 1)]
+            if error is not None and time.monotonic() + pause > deadline:
+                self._progress = None
+                raise ConnectionLostError.unreachable(self.url, self._patience, error) from None
+            time.sleep(pause)
             try:
-                sock, response, unread = self._shake_hands(max(deadline - time.monotonic(), 1))
-                break
-            except (OSError, WebSocketException, ConnectionLostError, ValueError, OverflowError) as error:
-                if isinstance(error, AuthenticationError | AddressError):
-                    raise
-                is_first = not (self._session.sent or self._session.received)
-                if (wrong := explain_address(error, self._address.host, is_first)) is not None:
-                    why, advice = wrong
-                    raise AddressError.wrong(self.url, why, advice) from None
-                pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
-                attempt += 1
-                if time.monotonic() + pause > deadline:
-                    raise ConnectionLostError.unreachable(self.url, self.timeout, error) from None
-                time.sleep(pause)
-        connection = Connection(sock, is_client=True, max_bytes=MAX_REPLY, unread=unread)
+                self._connection = self._open(max(deadline - time.monotonic(), 1))
+            except (OSError, WebSocketException, ConnectionLostError, ValueError, OverflowError) as problem:
+                self._require_hope(problem)
+                error = problem
+                self._attempts += 1
+            else:
+                self._connected = time.monotonic()
+                return
+
+    def _open(self, seconds: float) -> Connection:
+        """Return a connection on which the session continues."""
+        sock, response, unread = self._shake_hands(seconds)
+        connection = Connection(sock, is_client=True, max_bytes=MAX_FRAME, unread=unread)
         try:
             self._check_worker(response)
-        except AuthenticationError:
+            self._begun = response.headers.get(BEGUN)
+            self._session.resume(connection, _read_number(response, RECEIVED, 0))
+        except BaseException:
             connection.abort()
             raise
-        if response.headers.get(STATE) == LOST:
-            self._connection = connection
-            self._forget_session()
-            why = response.headers.get(REASON, "the worker has forgotten it")
-            raise ConnectionLostError.restarted(self.id, why)
-        try:
-            self._session.resume(connection, int(response.headers.get(RECEIVED, 0)))
-        except ConnectionLostError as error:
-            connection.abort()
-            if time.monotonic() > deadline:
-                raise ConnectionLostError.unreachable(self.url, self.timeout, error) from None
-            self._connect(deadline)
-            return
-        self._connection = connection
+        self.max_message = _read_number(response, LIMIT, sys.maxsize)
+        return connection
+
+    def _require_hope(self, error: Exception) -> None:
+        """Raise if connecting again does not help, or if there has been no connection and nobody wants to wait."""
+        if isinstance(error, AuthenticationError | AddressError | SessionLostError):
+            raise error
+        is_first = not self._connected and not self._address.wait
+        found = explain_address(error, self._address.host, is_first)
+        if found is None and is_first and not (is_cut(error) and self._attempts < _FIRST_ATTEMPTS):
+            found = explain_failure(error, self.timeout)
+        if found is not None:
+            why, advice = found
+            raise AddressError.wrong(self.url, why, advice) from None
 
     def _check_worker(self, response: Response) -> None:
         id = response.headers.get(WORKER, "")
@@ -241,9 +368,10 @@ class WebsocketLocation(WireLocation):
             self._context = replace(self._context, receiver=id)
 
     def _forget_session(self) -> None:
-        """Forget everything about a session that cannot continue."""
-        self._session = Session()
+        """Forget everything about a session that cannot continue; the next connection begins another one."""
+        self._session, self._secret, self._begun = Session(), secrets.token_hex(16), None
         self.failures += 1
+        self._arrived.clear()
         for forgotten in (self._in_flight, self._buffer, self._issued, self._dropped, self._errors, self._unclaimed):
             forgotten.clear()
         self._last_epochs = None
@@ -255,7 +383,6 @@ class WebsocketLocation(WireLocation):
         if self._connection is not None:
             self._connection.leave()
         self._connection, self._closed, self._lock = None, True, threading.RLock()
-        self._secret = secrets.token_hex(16)
         self._forget_session()
 
     def _shake_hands(self, seconds: float) -> tuple[socket.socket, Response, bytes]:
@@ -265,11 +392,11 @@ class WebsocketLocation(WireLocation):
             prepare(sock)
             if self._tls is not None:
                 sock = self._tls.wrap_socket(sock, server_hostname=self._address.name or host)
-            protocol = ClientProtocol(parse_uri(self.url), subprotocols=[Subprotocol(PROTOCOL)])
+            protocol = ClientProtocol(parse_uri(self.url), subprotocols=[Subprotocol(PROTOCOL)], logger=UNLOGGED)
             request = protocol.connect()
             headers = {CLIENT: self._name, SESSION: self._secret, RECEIVED: str(self._session.received)}
-            if self._session.sent or self._session.received:
-                headers[STATE] = RESUMED
+            if self._begun is not None and (self._session.sent or self._session.received):
+                headers[BEGUN] = self._begun
             if self._authorization:
                 headers["Authorization"] = self._authorization
             request.headers.update(headers)
@@ -287,16 +414,23 @@ class WebsocketLocation(WireLocation):
 
     def _require_acceptance(self, response: Response, problem: Exception | None) -> None:
         """Raise unless the worker accepts the connection."""
-        why = response.headers.get(REASON, "the token is not valid")
+        why = self._conceal(response.headers.get(REASON, "the token is not valid"))
+        if response.headers.get(STATE) == LOST:
+            self._check_worker(response)
+            self._forget_session()
+            raise SessionLostError.on(self.id, why)
         if response.status_code == 429:
             raise AuthenticationError.refused(self.url, why, "close other connections, or ask the owner")
         if response.status_code in (401, 403):
             raise AuthenticationError.refused(self.url, why)
         if response.status_code in _TEMPORARY:
-            raise ConnectionLostError(f"cannot connect to {self.url}: HTTP status {response.status_code}")
+            raise ProxyError.answered(response.status_code)
         if problem is not None:
             why = response.headers.get(REASON, f"a server that is not a worker answers ({problem})")
-            raise AddressError.wrong(self.url, why, "check the address and the port")
+            raise AddressError.wrong(self.url, self._conceal(why), "check the address and the port")
+
+    def _conceal(self, text: str) -> str:
+        return conceal(text, self._authorization.partition(" ")[2])
 
     def _read_answer(self, protocol: ClientProtocol, sock: socket.socket) -> tuple[Response, bytes]:
         try:
@@ -306,7 +440,7 @@ class WebsocketLocation(WireLocation):
             raise AddressError.wrong(self.url, "what answers there is not a worker", advice) from None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} id:{self.id} at {self.url}>"
+        return printable(f"<{type(self).__name__} id:{self.id} at {self.url}>")
 
 
 W = TypeVar("W", bound="WebsocketClientWorker")
@@ -335,6 +469,7 @@ class WebsocketClientWorker(FarWorker, WebsocketLocation):
         key: a file with the key of the certificate.
         client: the worker that connects, if it is not the local worker.
         name: the name that the certificate of the worker must have, if it is not ``host``, e.g. behind a tunnel.
+        wait: how many seconds to wait for a worker that is being started, before the first connection.
 
     """
 
@@ -366,12 +501,13 @@ class WebsocketClientWorker(FarWorker, WebsocketLocation):
         key: str | Path | None = None,
         client: BaseWorker | None = None,
         name: str | None = None,
+        wait: float = 0,
     ) -> None:
         local: BaseWorker = client if client is not None else hook.local_worker
         found = find_token(token)
         if secure is None:
             secure = not is_loopback(host) or not (ca is None and cert is None and name is None)
-        address = Address(host, port, secure, timeout, ca, cert, key, name)
+        address = Address(host, port, secure, timeout, ca, cert, key, name, wait)
         authorization = "" if found is None else f"Bearer {found}"
         if "_session" in self.__dict__:
             self._connect_with(address, authorization, id)
@@ -421,6 +557,7 @@ def connect(
     id: Id | None = None,
     timeout: float = 60,
     name: str | None = None,
+    wait: float = 0,
 ) -> WebsocketClientWorker:
     """Connect to a worker on a network, e.g. ``connect("wss://hospital.example:8777", token="...")``.
 
@@ -433,8 +570,8 @@ def connect(
     scheme, _, rest = url.rpartition("://")
     address = Address.parse(f"{scheme or 'wss'}://{rest}", default_port=DEFAULT_PORT)
     secure = None if not scheme else address.secure
-    credentials: Kwargs = {"token": token, "ca": ca, "cert": cert, "key": key, "name": name}
-    return WebsocketClientWorker(hook, address.host, address.port, secure, id, timeout=timeout, **credentials)
+    options: Kwargs = {"token": token, "ca": ca, "cert": cert, "key": key, "name": name, "timeout": timeout}
+    return WebsocketClientWorker(hook, address.host, address.port, secure, id, wait=wait, **options)
 
 
 def prepare(sock: socket.socket) -> None:
@@ -476,10 +613,11 @@ def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, u
             if isinstance(event, Response):
                 return event, unread
         received += len(head)
-        failed = protocol.handshake_exc is not None or received >= MAX_HANDSHAKE
-        head = b"" if failed else sock.recv(4096)
-        if not head:
+        if protocol.handshake_exc is not None or received >= MAX_HANDSHAKE:
             raise NotHttpError("it is not an answer to the opening handshake")
+        head = sock.recv(4096)
+        if not head:
+            raise ConnectionLostError.closed()
 
 
 def _leave_to_parent() -> None:
@@ -495,6 +633,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-def find_token(given: str | None) -> str | None:
-    """Return the given token, or that of the environment."""
-    return given if given is not None else os.environ.get("SYFT_TOKEN")
+def _read_number(response: Response, name: str, default: int) -> int:
+    text = response.headers.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < MAX_DIGITS):
+        raise ConnectionLostError.malformed(f"the header {name} is not a number")
+    return int(text)

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 from websockets.utils import apply_mask
 
 from syft_core.exceptions import ConnectionLostError
+from syft_core.network.pieces import MAX_BUFFERS, Assembly, split
 from syft_core.serde.layout import Frame
 
-MAX_BUFFERS = 100_000
-"""How many buffers one message may have."""
+MAX_FRAME = 1 << 26
+"""How many bytes of buffers may arrive as one websocket message; see ``pieces.py`` for what is larger."""
 MAX_CONTROL = 125
 """How many bytes a ping, a pong or a close may have, by the standard."""
 _CHUNK = 1 << 14
@@ -35,7 +36,7 @@ _CHUNK = 1 << 14
 _SMALL = 1 << 14
 """Over TLS, buffers up to this size are joined: each call writes a record of its own."""
 _MAX_PARTS = min(os.sysconf("SC_IOV_MAX"), 512) if hasattr(os, "sysconf") else 16
-_ENVELOPE = struct.Struct("<BxxxIQQ")
+_ENVELOPE = struct.Struct("<B?xxIQQ")
 _SHORT, _LONG = struct.Struct(">H"), struct.Struct(">Q")
 _BINARY, _CLOSE, _PING, _PONG = 0x2, 0x8, 0x9, 0xA
 _CONTROL = (_CLOSE, _PING, _PONG)
@@ -67,6 +68,8 @@ class Envelope(NamedTuple):
     """The position of the message in its direction, counted from 1 for each session."""
     received: int
     """The number of the last message that the sender has received."""
+    more: bool = False
+    """Whether the message continues in the next one of this kind."""
 
 
 class Connection:
@@ -100,11 +103,16 @@ class Connection:
         self._max_bytes = max_bytes
         self._encrypted = isinstance(sock, ssl.SSLSocket)
         self._writing = threading.Lock()
+        self._wanted = select.POLLOUT
+        """What the call of the socket waits for that would have blocked last."""
+        self._early: deque[tuple[Envelope, list[bytearray]]] = deque()
+        """Messages that a client received while it was sending."""
         self._ahead = bytearray(max(_CHUNK, len(unread)))
         self._ahead[: len(unread)] = unread
         self._view = memoryview(self._ahead)
         self._start, self._end = 0, len(unread)
         """Where the bytes that were read ahead begin and end."""
+        self._assembly = Assembly()
         self._left = 0
         """How many bytes of the current frame have not been read."""
         self._mask = b""
@@ -117,26 +125,42 @@ class Connection:
     def send(self, envelope: Envelope, buffers: Sequence[Frame]) -> None:
         """Send one message; the buffers may be overwritten when this returns."""
         lengths = [len(buffer) if type(buffer) is bytes else memoryview(buffer).nbytes for buffer in buffers]
-        kind, number, received = envelope
-        head = struct.pack(f"<BxxxIQQ{len(lengths)}Q", kind, len(lengths), number, received, *lengths)
+        kind, number, received, more = envelope
+        head = struct.pack(f"<B?xxIQQ{len(lengths)}Q", kind, more, len(lengths), number, received, *lengths)
         with self._writing:
             self._write_locked(_BINARY, [head, *buffers], len(head) + sum(lengths))
+
+    def send_whole(self, kind: Purpose, number: int, buffers: Sequence[Frame]) -> None:
+        """Send a message that is not part of a session, in as many pieces as it needs."""
+        for piece, more in split(buffers):
+            self.send(Envelope(kind, number, 0, more), piece)
+
+    def join(self, envelope: Envelope, buffers: list[bytearray]) -> list[bytearray] | None:
+        """Add a piece that ``send_whole`` has sent; return the message, or None if another piece follows."""
+        return self._assembly.join(buffers, envelope.more)
+
+    @property
+    def joined(self) -> int:
+        """How many bytes the pieces have that were added and are not complete."""
+        return self._assembly.size
 
     def receive(self, seconds: float | None = None) -> tuple[Envelope, list[bytearray]] | None:
         """Return the next message, in memory of its own; raise if the other end is silent for ``seconds``.
 
         With 0 seconds, return None if no message has arrived. After an error, the connection cannot be used.
         """
+        if self._early:
+            return self._early.popleft()
         try:
             return self._receive_message(seconds)
-        except ConnectionLostError:
+        except BaseException:  # Also if it is interrupted from the keyboard, perhaps in the middle of a message.
             self.interrupt()
             raise
 
     def _receive_message(self, seconds: float | None) -> tuple[Envelope, list[bytearray]] | None:
         if not self._start_message(seconds):
             return None
-        kind, count, number, received = _ENVELOPE.unpack(self._take(_ENVELOPE.size))
+        kind, more, count, number, received = _ENVELOPE.unpack(self._take(_ENVELOPE.size))
         if count > MAX_BUFFERS or kind >= len(_KINDS):
             raise ConnectionLostError.malformed("its envelope is wrong")
         lengths = struct.unpack(f"<{count}Q", self._take(8 * count))
@@ -153,15 +177,11 @@ class Connection:
             self._continue_message()
         if self._left:
             raise ConnectionLostError.malformed("it is longer than its envelope says")
-        return Envelope(_KINDS[kind], number, received), buffers
+        return Envelope(_KINDS[kind], number, received, more), buffers
 
     def ping(self) -> None:
-        """Show the other end that this one is alive, unless another thread is writing, which shows it too."""
-        if self._writing.acquire(blocking=False):
-            try:
-                self._write_locked(_PING, [b""], 0)
-            finally:
-                self._writing.release()
+        """Show the other end that this one is alive."""
+        self._write_control(_PING, b"")
 
     def close(self, code: int = 1000) -> None:
         """Say goodbye, as far as that is possible, and close the socket."""
@@ -174,13 +194,14 @@ class Connection:
                     self._writing.release()
         self.abort()
 
-    def drain(self) -> None:
+    def drain(self, seconds: float | None = None) -> None:
         """Send nothing more, and let the other end read what was sent until it closes the connection.
 
-        Closing the socket at once would discard it.
+        Closing the socket at once would discard it. By default, that may take as long as a pause within a message.
         """
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self._socket, socket.SHUT_WR)
+        self._timeout = self._timeout if seconds is None else seconds
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
         with contextlib.suppress(ConnectionLostError):
             while deadline is None or time.monotonic() < deadline:
@@ -200,6 +221,14 @@ class Connection:
 
     # --- writing frames
 
+    def _write_control(self, opcode: int, payload: Frame) -> None:
+        """Write a ping or a pong, unless a message is being written, which is a sign of life too."""
+        if self._writing.acquire(blocking=False):
+            try:
+                self._write_locked(opcode, [payload], len(payload))
+            finally:
+                self._writing.release()
+
     def _write_locked(self, opcode: int, parts: list[Frame], length: int) -> None:
         masked = _MASKED if self._is_client else 0
         if length < 126:
@@ -214,7 +243,11 @@ class Connection:
         try:
             self._send_all([head, *parts], len(head) + length)
         except (OSError, ValueError) as error:
+            self.interrupt()
             raise ConnectionLostError.during("sending", error) from None
+        except BaseException:  # The rest of the frame is missing.
+            self.interrupt()
+            raise
 
     def _send_all(self, parts: Sequence[Frame], length: int) -> None:
         if self._encrypted:
@@ -239,7 +272,15 @@ class Connection:
             sent = self._send(self._socket.sendmsg, list(islice(views, _MAX_PARTS)))
 
     def _send(self, method: Callable[[Any], int], argument: object) -> int:
-        sent = self._call(method, argument, select.POLLOUT, self._timeout)
+        """Send some bytes, and return how many.
+
+        A client goes on reading: the worker may be sending a reply, and read on when that has arrived.
+        """
+        sent = self._call(method, argument, select.POLLOUT, 0 if self._is_client else self._timeout)
+        while sent is None and self._is_client and self._wait_for(self._wanted | select.POLLIN, self._timeout):
+            if self._arrival.poll(0) and (received := self._receive_message(0)) is not None:
+                self._early.append(received)
+            sent = self._call(method, argument, select.POLLOUT, 0)
         if sent is None:
             raise TimeoutError("the other end does not read")
         return sent
@@ -257,11 +298,16 @@ class Connection:
             except BlockingIOError:
                 pass
             if seconds == 0:
+                self._wanted = event
                 return None
-            poll = select.poll()
-            poll.register(self._socket, event)
-            if not poll.poll(None if seconds is None else seconds * 1000):
+            if not self._wait_for(event, seconds):
                 return None
+
+    def _wait_for(self, events: int, seconds: float | None) -> bool:
+        """Wait until the socket can be read or written; return whether it can."""
+        poll = select.poll()
+        poll.register(self._socket, events)
+        return bool(poll.poll(None if seconds is None else seconds * 1000))
 
     # --- reading frames
 
@@ -304,8 +350,7 @@ class Connection:
             raise ConnectionLostError.malformed("its frame is of an unknown kind")
         payload = self._take(self._left)
         if opcode == _PING:
-            with self._writing:
-                self._write_locked(_PONG, [payload], len(payload))
+            self._write_control(_PONG, payload)
         elif opcode == _CLOSE:
             raise ConnectionLostError.closed()
 

@@ -9,3 +9,11 @@ class AddressError(ConnectionLostError):
     """There is no worker at an address, or it is reached in another way: connecting again does not help."""
 
     wrong = Text("cannot connect to {url}: {why}; {advice}")
+
+
+class ProxyError(ConnectionLostError):
+    """What answers at an address cannot reach the worker at the moment."""
+
+    answered = Text(
+        "cannot reach the worker: a proxy answers with HTTP status {status}; wait until the worker is running"
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, cast
 
-from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError
+from syft_core.exceptions import AuthenticationError, SessionLostError, TicketError
 from syft_core.hook.forms import Form
 from syft_core.location import Location
 from syft_core.messages import Message, Note, Redeem
@@ -39,7 +39,7 @@ class TicketLink(WebsocketLocation):
             return
         sent = cast("Note", message).to_frames()
         with self._lock:
-            self.bytes_moved += sum(map(len, sent))
+            self.bytes_moved += self.measure(sent)
             self.transmit(Purpose.NOTE, sent)
             now, many = monotonic(), self._session.unacknowledged > MAX_KEPT
             if many or now > self._looked + PATIENCE:
@@ -71,12 +71,13 @@ class PeerLocation(Location):
 
     def __init__(self, worker: BaseWorker, id: Id, address: Address) -> None:
         super().__init__(worker, id)
-        self._worker, self._address = worker, replace(address, timeout=min(address.timeout, RECONNECT))
+        self._worker = worker
+        self._address = replace(address, timeout=min(address.timeout, RECONNECT), wait=RECONNECT)
         self._clients: dict[Peer, _Client] = {}
 
     def accept_ticket(self, ticket: str, peer: Peer) -> None:
         """Keep a ticket until a request on behalf of ``peer`` needs it."""
-        if len(ticket) > MAX_SECRET:
+        if not (len(ticket) <= MAX_SECRET and ticket.isascii() and ticket.isprintable()):
             raise TicketError.invalid(self._worker.id)
         self._clients.setdefault(peer.original, _Client()).tickets.append(ticket)
 
@@ -145,5 +146,5 @@ class PeerLocation(Location):
                 client.link = None
             link.close()
             if isinstance(error, AuthenticationError):  # A ticket cannot be used again.
-                raise ConnectionLostError.restarted(self.id, "the worker has forgotten it") from None
+                raise SessionLostError.on(self.id) from None
             raise

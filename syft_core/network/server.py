@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from websockets.datastructures import MultipleValuesError
 from websockets.exceptions import WebSocketException
@@ -31,15 +31,25 @@ from websockets.typing import Subprotocol
 
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest
-from syft_core.exceptions import AuthenticationError, ConnectionLostError, TicketError, WorkerError, WorkerNotFoundError
+from syft_core.exceptions import (
+    AuthenticationError,
+    ConnectionLostError,
+    MessageSizeError,
+    TicketError,
+    WorkerError,
+    WorkerNotFoundError,
+)
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.address import is_loopback, listen
-from syft_core.network.client import MAX_HANDSHAKE, NotHttpError, prepare, read_head
-from syft_core.network.connection import Connection, Envelope, Purpose, abort, interrupt
+from syft_core.network.client import MAX_HANDSHAKE, UNLOGGED, NotHttpError, prepare, read_head
+from syft_core.network.connection import MAX_FRAME, Connection, Envelope, Purpose, abort, interrupt
 from syft_core.network.identity import Identity
+from syft_core.network.pieces import PIECE, split
 from syft_core.network.session import (
+    BEGUN,
     CLIENT,
     HEARTBEAT,
+    LIMIT,
     LOST,
     PROTOCOL,
     REASON,
@@ -83,6 +93,8 @@ TURN_SECONDS = 0.1
 MAX_DEPOSITED = 16
 """How many deposits are acknowledged together."""
 LARGE_DEPOSIT = 1 << 16
+LAST_SECONDS = 1
+"""How long a server that stops waits at least for its threads, and how long these wait until a client has read why."""
 _LINGER = 1
 """How many seconds to wait until a client has read why its certificate was refused."""
 _MAX_NAME = 128
@@ -97,7 +109,7 @@ _FORGOTTEN = "the worker was started again, or the session expired"
 class Credentials:
     """What a client presents when it connects."""
 
-    token: str | None
+    token: str | None = field(repr=False)
     """The secret of the header ``Authorization``."""
     certificate: Any
     """The verified certificate of the client, as ``ssl`` returns it, or None."""
@@ -116,6 +128,8 @@ class ClientSession:
     peer: Peer
     mandate: Mandate | None = None
     """What a worker may do that has opened the session with a ticket."""
+    begun: str = field(default_factory=partial(secrets.token_hex, 16))
+    """Tells this session from earlier ones of the same client, which the worker has forgotten."""
     session: Session = field(default_factory=Session)
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held by the thread that serves the session."""
@@ -124,8 +138,10 @@ class ClientSession:
     """The thread that serves the session."""
     newest: socket.socket | None = None
     """The newest connection, which gets the session."""
-    waiting: deque[tuple[Envelope, Sequence[Any]]] = field(default_factory=deque)
+    waiting: deque[tuple[Envelope, Sequence[bytearray]]] = field(default_factory=deque)
     """Messages that arrived while the worker waited for a response."""
+    excess: MessageSizeError | None = None
+    """Why the message that is arriving in pieces is refused when it is complete; its pieces are not kept."""
     released: deque[tuple[int, list[ReleaseRequest]]] = field(default_factory=deque)
     """The release requests whose copies left with a reply that was not acknowledged yet, with its number."""
     deposited: int = 0
@@ -150,7 +166,7 @@ class ClientSession:
     def bytes_held(self) -> int:
         """The number of bytes in replies that the client has not acknowledged, and in messages that wait or arrive."""
         waiting, connection = list(self.waiting) if self.waiting else [], self.connection
-        arriving = 0 if connection is None else connection.arriving
+        arriving = self.session.arriving.size + (0 if connection is None else connection.arriving + connection.joined)
         return self.session.unacknowledged_bytes + arriving + sum([len(part) for _, parts in waiting for part in parts])
 
     def await_turn(self, sock: socket.socket) -> None:
@@ -216,22 +232,24 @@ class ReverseLocation(WireLocation):
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Send a request to the client."""
-        self._require_connection().send(Envelope(Purpose.REQUEST, self._number, 0), sent)
+        self._require_connection().send_whole(Purpose.REQUEST, self._number, sent)
 
     def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
         """Return the response of the client."""
         while True:
-            received = self._require_connection().receive(None if wait else 0)
+            connection = self._require_connection()
+            received = connection.receive(None if wait else 0)
             if received is None:
                 return None
             envelope, frames = received
-            if envelope.kind is Purpose.RESPONSE:
-                return frames
-            self._of.waiting.append(received)
             try:
+                if envelope.kind is not Purpose.RESPONSE:
+                    self._of.waiting.append(received)
+                elif (whole := connection.join(envelope, frames)) is not None:
+                    return whole
                 self._server.require_room(self._of)
             except ConnectionLostError:
-                self._require_connection().interrupt()
+                connection.interrupt()
                 raise
 
     def _require_connection(self) -> Connection:
@@ -345,19 +363,35 @@ class Server:
         self._stopping.wait()
 
     def stop(self, seconds: float = 5) -> None:
-        """Stop listening, let the messages that are being executed finish, and disconnect all clients."""
+        """Stop listening, end what is being executed, and disconnect all clients.
+
+        Operations may finish; what consists of several, such as a training, ends at its next turn, with an error for
+        the client that says why.
+        """
         self._stopping.set()
+        self.worker.is_stopping = True
         if self._listener is not None:
             (self._listener.close if self._shares_listener else partial(abort, self._listener))()
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and any(client.busy_since is not None for client in self.sessions):
-            time.sleep(0.01)
+        self._wait_while(lambda client: client.busy_since is not None, deadline)
+        self._wait_while(self._is_owed_a_failure, time.monotonic() + LAST_SECONDS)
         for client in self.sessions:
-            if client.connection is not None:
-                client.connection.close(1001)
+            if (connection := client.connection) is not None:
+                (connection.interrupt if client.busy_since is not None else partial(connection.close, 1001))()
+        deadline = max(deadline, time.monotonic() + LAST_SECONDS)
         for thread in list(self._threads):
             if thread.is_alive():  # Otherwise it has ended, or is being started and ends at once.
-                thread.join(max(deadline - time.monotonic(), 0.1))
+                thread.join(max(deadline - time.monotonic(), 0))
+        self.worker.is_stopping = False
+
+    def _wait_while(self, condition: Callable[[ClientSession], bool], deadline: float) -> None:
+        while time.monotonic() < deadline and any(map(condition, self.sessions)):
+            time.sleep(0.01)
+
+    def _is_owed_a_failure(self, client: ClientSession) -> bool:
+        """Return whether a connected client does not know yet that one of its commands has failed."""
+        state = self.worker.sessions.get(client.mandate or client.peer.id)
+        return client.connection is not None and state is not None and state.failed is not None
 
     @property
     def is_serving(self) -> bool:
@@ -450,7 +484,12 @@ class Server:
             client.gone_since = client.gone_since or now
 
     def _is_wanted(self, client: ClientSession) -> bool:
-        """Return whether a client that is gone may still come back for the result of its message."""
+        """Return whether a client that is gone may still come back for the result of its message.
+
+        Raise if the server stops.
+        """
+        if self._stopping.is_set():
+            raise ConnectionLostError.stopping(self.worker.id)
         if client.gone_since is not None and time.monotonic() - client.gone_since > self._session_timeout:
             return False
         return self._is_valid_client(client)
@@ -473,6 +512,8 @@ class Server:
             self._confirm_releases(client, client.session.sent)  # It had the time to connect again.
             if client.mandate is not None:
                 self.worker.sessions.pop(client.mandate, None)
+                if self.worker.guard is not None:
+                    self.worker.guard.forget(client.peer.id)
             elif all(other.peer.id != client.peer.id for other in self.sessions):
                 self._end_mandates(client.peer)
                 self._identities.pop(client.peer.id, None)
@@ -509,10 +550,11 @@ class Server:
 
     def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
         with self._report_end(host):
-            limit = min(self.worker.limits.max_bytes, self._limit_held(client))
-            room = partial(self._require_bytes, client)
+            limit = min(MAX_FRAME, self._limit_message(client))
+            room = partial(self._require_bytes, client, spare=PIECE)
             connection = Connection(sock, is_client=False, max_bytes=limit, unread=unread, require_room=room)
             self._serve_client(client, sock, connection)
+            connection.drain(LAST_SECONDS)  # The server stops, and the client reads why.
         self._end_connection(sock)
 
     @contextlib.contextmanager
@@ -534,22 +576,35 @@ class Server:
         """Return how many bytes of messages the worker keeps for the user of a client."""
         guard, user = self.worker.guard, client.payer
         quota = None if guard is None or user is None else guard.limit_message(user)
-        return MAX_HELD if quota is None else min(quota + MESSAGE_OVERHEAD, MAX_HELD)
+        return MAX_HELD if quota is None else quota + MESSAGE_OVERHEAD
 
-    def require_room(self, client: ClientSession) -> None:
-        """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker."""
+    def _limit_message(self, client: ClientSession) -> int:
+        """Return how many bytes one message of a client may have."""
+        return min(self.worker.limits.max_bytes, self._limit_held(client))
+
+    def require_room(self, client: ClientSession, in_pieces: bool = False) -> None:
+        """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker.
+
+        A message in pieces is not counted: if it is too large, it is answered with an error.
+        """
         count = max(client.session.unacknowledged, len(client.waiting))
         if count > MAX_WAITING:
             raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
-        self._require_bytes(client)
+        if not in_pieces:
+            self._require_bytes(client)
 
-    def _require_bytes(self, client: ClientSession) -> None:
+    def _require_bytes(self, client: ClientSession, spare: int = 0) -> None:
         """Raise if the worker keeps too many bytes of messages for the user of a client."""
-        held, limit = client.bytes_held, self._limit_held(client)
+        held, limit = self._count_held(client), self._limit_held(client)
+        if held - spare > limit:
+            raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {limit}")
+
+    def _count_held(self, client: ClientSession) -> int:
+        """Return how many bytes of messages the worker keeps for the user of a client."""
+        held = client.bytes_held
         if held > MAX_UNCOUNTED:
             held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])
-        if held > limit:
-            raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {limit}")
+        return held
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         """Answer the opening handshake; return the session of the client, or None if it was refused."""
@@ -558,7 +613,7 @@ class Server:
         except NotHttpError:
             sock.sendall(_BAD_REQUEST)  # A client that expects TLS notices at once.
             raise
-        protocol = ServerProtocol(subprotocols=[Subprotocol(PROTOCOL)])
+        protocol = ServerProtocol(subprotocols=[Subprotocol(PROTOCOL)], logger=UNLOGGED)
         protocol.receive_data(head)
         request = next((event for event in protocol.events_received() if isinstance(event, Request)), None)
         if request is None:
@@ -595,16 +650,42 @@ class Server:
             return _refuse(protocol, 400, f"the worker speaks {PROTOCOL}; install the same release at both ends"), None
         if why := self._refuse_name(name, secret, *admitted):
             return _refuse(protocol, 400, why), None
-        client, state, reason = self._find_session(*admitted, secret, request.headers.get(STATE) == RESUMED, sock)
-        received = client.session.received if state == RESUMED else 0
+        return self._continue(
+            protocol,
+            request,
+            response,
+            *self._find_session(*admitted, secret, request.headers.get(BEGUN), sock),
+            admitted[0],
+        )
+
+    def _continue(
+        self,
+        protocol: ServerProtocol,
+        request: Request,
+        response: Response,
+        client: ClientSession | None,
+        state: str,
+        peer: Peer,
+    ) -> tuple[Response, ClientSession | None]:
+        """Complete the answer to a request for a session, or refuse it.
+
+        A lost session stays lost: a client that has not read this answer gets it again.
+        """
+        if client is None and state == LOST:
+            refusal = _refuse(protocol, 410, self._ended.get(str(peer.id)) or self._ended.get("", _FORGOTTEN))
+            refusal.headers.update({STATE: LOST, WORKER: str(self.worker.id)})
+            return refusal, None
+        if client is None:
+            return _refuse(protocol, 400, "the session of the client has begun on another connection"), None
         try:
             if state == RESUMED and client.busy_since is None:  # Otherwise its next message acknowledges.
                 client.session.acknowledge(int(request.headers.get(RECEIVED, "0")))
         except (ValueError, ConnectionLostError):
             return _refuse(protocol, 400, "the session of the client is not in order"), None
-        headers = {WORKER: str(self.worker.id), CLIENT: str(client.peer.id), STATE: state, RECEIVED: str(received)}
-        headers[HEARTBEAT] = f"{self._heartbeat:g}"
-        response.headers.update({**headers, **({REASON: reason} if reason else {})})
+        headers = {WORKER: self.worker.id, CLIENT: client.peer.id, STATE: state, BEGUN: client.begun}
+        headers |= {RECEIVED: client.session.received, HEARTBEAT: f"{self._heartbeat:g}"}
+        headers |= {LIMIT: self._limit_message(client)}
+        response.headers.update({name: str(value) for name, value in headers.items()})
         return response, client
 
     def _admit(
@@ -659,30 +740,36 @@ class Server:
         mandate: Mandate | None,
         identity: Identity | None,
         secret: str,
-        resumes: bool,
+        begun: str | None,
         sock: socket.socket,
-    ) -> tuple[ClientSession, str, str]:
-        """Return the session of a client, its state, and why it is lost if it is."""
+    ) -> tuple[ClientSession | None, str]:
+        """Return the session of a client and its state, or None if it cannot continue.
+
+        ``begun`` names a session with messages. A client names none until it has read the answer that began it, so a
+        request without it that comes after messages was delayed or repeated on its way.
+        """
         key = f"{peer.id}/{secret}"
         with self._lock:
+            client = self._sessions.get(key)
+            if begun is not None and (client is None or client.begun != begun):
+                return None, LOST
+            if begun is None and client is not None and (client.session.received or client.session.sent):
+                return None, RESUMED
             if identity is not None:
                 self._identities[peer.id] = identity
-            client = self._sessions.get(key)
             if client is None:
                 created = self._sessions[key] = ClientSession(peer, mandate, newest=sock)
                 self.sessions_opened += 1
                 if mandate is None:
                     self.worker.add_client(ReverseLocation(self, created))
-        if client is not None:
-            client.newest, client.gone_since = sock, None
-            client.await_turn(sock)
-            client.seen = time.monotonic()
-            return client, RESUMED, ""
-        client = created
-        self._limit_idle_sessions(created)
-        if resumes:
-            return client, LOST, self._ended.get(str(peer.id)) or self._ended.get("", _FORGOTTEN)
-        return client, STARTED, ""
+            else:
+                client.newest, client.gone_since, client.seen = sock, None, time.monotonic()
+        if client is None:
+            self._limit_idle_sessions(created)
+            return created, STARTED
+        client.await_turn(sock)
+        client.seen = time.monotonic()
+        return client, RESUMED
 
     def _limit_idle_sessions(self, created: ClientSession) -> None:
         """End the oldest sessions without a connection, if a user has too many, or too many bytes of replies."""
@@ -704,7 +791,7 @@ class Server:
             _log.info("serving %s", one_line(str(client.peer)))
             try:
                 client.session.resume(connection, 0)
-                while not self._stopping.is_set():
+                while not self._stopping.is_set() or self._is_owed_a_failure(client):
                     received = client.waiting.popleft() if client.waiting else connection.receive()
                     if received is not None:
                         self._serve_message(client, connection, *received)
@@ -713,44 +800,85 @@ class Server:
                 client.bytes_before += connection.bytes_in + connection.bytes_out
 
     def _serve_message(
-        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[Any]
+        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: Sequence[bytearray]
     ) -> None:
         if envelope.kind not in (Purpose.BATCH, Purpose.NOTE):
             return
         client.session.acknowledge(envelope.received)
         self._confirm_releases(client, client.session.acknowledged)
-        try:
-            self.require_room(client)  # Before it is accepted: a client that connects again sends it again.
+        try:  # Before it is accepted: a client that connects again sends it again.
+            self.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
         except ConnectionLostError:
             connection.drain()
             raise
         if not client.session.accept(envelope):
             return
+        whole = self._join(client, envelope, frames)
+        if envelope.more:
+            connection.send(Envelope(Purpose.NOTE, 0, client.session.received), ())
+        else:
+            self._execute(client, connection, envelope, whole)
+
+    def _join(self, client: ClientSession, envelope: Envelope, piece: Sequence[bytearray]) -> list[bytearray] | None:
+        """Add a piece to the message that is arriving; return the message when it is complete and not too large."""
+        arriving = client.session.arriving
+        size = arriving.size + sum(map(len, piece)) if envelope.more or arriving.size else 0
+        if client.excess is None and size:
+            held, limit = self._count_held(client) + size - arriving.size, self._limit_message(client)
+            if size > limit:
+                client.excess = MessageSizeError.too_large(f"more than {limit:,}", self.worker.id, f"{limit:,}")
+            elif held > (most := self._limit_held(client)):
+                client.excess = MessageSizeError.too_many(self.worker.id, f"{most:,}")
+        if client.excess is None:
+            try:
+                return arriving.join(list(piece), envelope.more)
+            except MemoryError:
+                client.excess = MessageSizeError.no_memory(self.worker.id)
+        arriving.clear()
+        return None
+
+    def _execute(
+        self, client: ClientSession, connection: Connection, envelope: Envelope, frames: list[bytearray] | None
+    ) -> None:
+        """Execute a message, and answer it; None is a message that was too large."""
         client.busy_since = time.monotonic()
         try:
             if self.worker.guard is not None and (
                 pause := self.worker.guard.admit((client.mandate or client).peer, envelope.number)
             ):
                 self._stopping.wait(pause)
-            deliver = self.worker.deliver if envelope.kind is Purpose.BATCH else self.worker.deliver_note
             is_wanted.set(partial(self._is_wanted, client))
             with releases_of(self.worker).requests.collect() as released:
-                reply = deliver(frames, client.peer, client.mandate)
+                reply = self._deliver(client, envelope, frames)
             if envelope.kind is Purpose.BATCH:
-                sent = client.session.keep(reply)
-                if released:
-                    client.released.append((sent.number, released))
-                connection.send(sent, reply)
+                self._send_reply(client, connection, reply, released)
             else:
-                self._acknowledge(client, connection, frames, reply)
+                self._acknowledge(client, connection, frames or (), reply)
         finally:  # A server that stops waits until then.
             self.latencies.add(time.monotonic() - client.busy_since)
             client.busy_since = None
 
+    def _deliver(self, client: ClientSession, envelope: Envelope, frames: list[bytearray] | None) -> list[Frame]:
+        if frames is None:
+            excess, client.excess = cast("MessageSizeError", client.excess), None
+            return self.worker.refuse(excess, client.peer, client.mandate)
+        deliver = self.worker.deliver if envelope.kind is Purpose.BATCH else self.worker.deliver_note
+        return deliver(frames, client.peer, client.mandate)
+
+    def _send_reply(
+        self, client: ClientSession, connection: Connection, reply: list[Frame], released: list[ReleaseRequest]
+    ) -> None:
+        """Send a reply, all of which is kept first: a client that connects again gets the rest."""
+        pieces = [(client.session.keep(piece, more=more), piece) for piece, more in split(reply)]
+        if released:
+            client.released.append((client.session.sent, released))
+        for envelope, piece in pieces:
+            connection.send(envelope, piece)
+
     def _confirm_releases(self, client: ClientSession, number: int) -> None:
         """Let the worker drop released copies that arrived with replies up to ``number``."""
         while client.released and client.released[0][0] <= number:
-            with self.worker.lock:
+            with self.worker.lock.of((client.mandate or client).peer):
                 releases_of(self.worker).requests.confirm(client.released.popleft()[1])
 
     def _acknowledge(
@@ -875,9 +1003,9 @@ def _require_readable(file: str | Path) -> None:
 
 
 def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the kind of authorization and its secret."""
+    """Return the kind of authorization and its secret, or an empty secret, which is not valid, if it is malformed."""
     kind, _, secret = headers.get("Authorization", "").partition(" ")
-    return kind.lower(), secret.strip()
+    return kind.lower(), secret.strip() if secret.isascii() else ""
 
 
 def read_certificate(sock: socket.socket) -> Any:

@@ -16,10 +16,10 @@ from syft_core.desk.approvals import read_conditions
 from syft_core.desk.errors import ApprovalError
 from syft_core.exceptions import ConfigurationError, suggest
 from syft_core.network.address import DEFAULT_PORT, is_loopback
+from syft_core.operating.allowances import DEFAULT, Allowance
 from syft_core.operating.certificates import require_host
 from syft_core.operating.data import DataSource
 from syft_core.operating.notices import require_target
-from syft_core.operating.quotas import DEFAULT, Allowance
 from syft_core.values import Json, Table
 from syft_core.workers.seeing.permissions import POLICIES
 
@@ -56,12 +56,15 @@ class WorkerLimits:
     """The limits of the serving process, for all users together."""
 
     memory: int | None = None
-    """Bytes of data in memory; by default three quarters of the machine's."""
+    """Bytes of data in memory; by default three quarters of what the machine or its control group has."""
     operation_seconds: float = 60
     """How long one operation may run until the process is ended and started again."""
+    ban_seconds: float = 86_400
+    """How long an operation that ended the process is refused to the user who sent it."""
     session_seconds: float = 3600
     """How long the session of a client without a connection is kept."""
-    message_bytes: int = 64 * 2**20
+    message_bytes: int | None = None
+    """How many bytes one message may have; by default as many as its user may have on the worker."""
     connections: int = 1000
 
 
@@ -81,7 +84,8 @@ class WorkerConfig:
     framework: str | None = None
     """The only framework to serve; by default all that are installed, of which the first loads the data."""
     threads: int | None = None
-    """How many threads compute one operation; by default what the frameworks choose, usually one for each core."""
+    """How many threads compute one operation; by default what the frameworks choose, usually one for each core, or as
+    many as the control group may use."""
     data: tuple[DataSource, ...] = ()
     token_file: Path | None = None
     cert: Path | None = None
@@ -102,6 +106,8 @@ class WorkerConfig:
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
     approvals: Mapping[str, Conditions] = field(default_factory=dict)
     """Standing approvals: what users may have without a decision for each request."""
+    request_days: float = 30
+    """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""
     on_request: str | None = None
     """A command, or an http(s) address, that is told of each new release request."""
 
@@ -147,7 +153,7 @@ class WorkerConfig:
                 f"cannot compute with {self.threads} threads: it is not a number of threads that a machine uses; "
                 f"choose 1 to {MAX_THREADS}"
             )
-        for name in ("memory", "operation_seconds", "message_bytes", "connections"):
+        for name in ("memory", "operation_seconds", "ban_seconds", "message_bytes", "connections"):
             if getattr(self.limits, name) == 0:
                 raise ConfigurationError(f"cannot use limits.{name} = 0: nobody could use the worker; choose more")
         for user, allowance in self.users.items():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from syft_core.exceptions import ConfigurationError
+from syft_core.exceptions import ConfigurationError, how_to_install
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook
 from syft_core.hook.ranks import is_framework_tensor
@@ -321,7 +321,7 @@ def _read_file(path: Path, source: DataSource, hook: FrameworkHook) -> Any:
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
         raise ConfigurationError(
-            f"cannot load {path}: {package} is not installed; run `pip install {package}`"
+            f"cannot load {path}: {package} is not installed; run `{how_to_install(package)}`"
         ) from None
     except OSError as error:
         raise ConfigurationError(

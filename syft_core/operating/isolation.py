@@ -56,11 +56,6 @@ def isolate(needs: Isolation) -> list[str]:
     return [name for name, apply in steps if apply(needs)]
 
 
-def machine_memory() -> int:
-    """Return the memory of this machine in bytes."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 # --- limits
 
 
@@ -73,7 +68,7 @@ def _limit_resources(needs: Isolation) -> bool:
     if used > needs.memory:
         raise ConfigurationError(
             f"cannot serve within {needs.memory:,} bytes of memory: the worker with its data needs {used:,} already; "
-            f"raise `limits.memory`, or load less data"
+            f"raise `limits.memory` (and the limit of its container, if it has one), or load less data"
         )
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = needs.files + _SPARE_FILES

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from syft_core.printing import printable
+
 MAX_CELL = 300
 """How many characters of a text a cell of a table shows: peers choose some of the texts."""
 _VOID = frozenset({"input", "meta"})
@@ -27,8 +29,8 @@ def element(name: str, /, *children: str, **attributes: str) -> Html:
 
 
 def join(parts: Iterable[str]) -> Html:
-    """Join parts of a page, and escape those that are not HTML."""
-    return Html("".join([part if type(part) is Html else escape(part) for part in parts]))
+    """Join parts of a page, and escape those that are not HTML, with characters that change what others show."""
+    return Html("".join([part if type(part) is Html else escape(printable(part)) for part in parts]))
 
 
 def shorten(text: str) -> str:
@@ -36,7 +38,7 @@ def shorten(text: str) -> str:
     return text if type(text) is Html or len(text) <= MAX_CELL else f"{text[:MAX_CELL]}…"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], nothing: str, more: int = 0) -> Html:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], nothing: str) -> Html:
     """Return a table whose cells know the name of their column, so that a small screen can show it in each."""
     if not rows:
         return element("p", nothing, class_="nothing")
@@ -47,5 +49,4 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], nothing: str, mo
         element("tr", *[element("td", shorten(cell), data_label=name) for name, cell in zip(header, row, strict=True)])
         for row in rows
     ]
-    rest = element("p", f"… and {more} more", class_="nothing") if more > 0 else ""
-    return join([element("table", element("thead", head), element("tbody", *lines)), rest])
+    return element("table", element("thead", head), element("tbody", *lines))

@@ -15,11 +15,12 @@ import threading
 import urllib.request
 from contextlib import suppress
 from http.client import HTTPException
+from urllib.error import HTTPError
 
 from syft_core.desk.requests import ReleaseRequest
 from syft_core.exceptions import ConfigurationError
 from syft_core.operating.logs import log_event
-from syft_core.pictures import one_line
+from syft_core.printing import printable
 from syft_core.values import Table
 
 MAX_WAITING = 100
@@ -40,7 +41,7 @@ def require_target(target: str) -> None:
     try:
         words = [target] if is_address(target) else shlex.split(target)
     except ValueError as error:
-        raise ConfigurationError(f"cannot use on_request = {target!r}: {error}; quote it as in a shell") from None
+        raise ConfigurationError(f"cannot use on_request: {error}; quote it as in a shell") from None
     if not words:
         raise ConfigurationError("cannot use on_request: it is empty; give a command or an address, or leave it out")
 
@@ -49,12 +50,12 @@ def make_notice(worker: str, request: ReleaseRequest) -> bytes:
     """Return what the serving process tells the supervisor: one line of JSON, without values."""
     names = ("id", "user", "form", "computed_from", "reason", "asked", "digest", "asked_by_owner")
     table = {name: value for name, value in request.to_table().items() if name in names}
-    short = {name: value[:MAX_TEXT] if isinstance(value, str) else value for name, value in table.items()}
+    short = {name: printable(value)[:MAX_TEXT] if isinstance(value, str) else value for name, value in table.items()}
     return json.dumps({"request": {"worker": worker, **short}}).encode() + b"\n"
 
 
 def send_notice(handle: int, line: bytes) -> None:
-    """Write a notice to the pipe of the supervisor; a request does not fail because nobody learns of it."""
+    """Write a line to the pipe of the supervisor; a request does not fail because nobody learns of it."""
     with suppress(OSError):
         os.write(handle, line)
 
@@ -81,8 +82,7 @@ class Notifier:
                 (self._post if is_address(self._target) else self._start)(json.dumps(notice).encode())
                 log_event(_log, logging.INFO, "told of a request", id=notice.get("id"))
             except (OSError, HTTPException, subprocess.SubprocessError, ValueError) as error:
-                why = one_line(str(error))[:MAX_TEXT]
-                log_event(_log, logging.ERROR, "nobody was told of a request", id=notice.get("id"), why=why)
+                log_event(_log, logging.ERROR, "nobody was told of a request", id=notice.get("id"), why=_explain(error))
 
     def _start(self, data: bytes) -> None:
         """Run the command with the notice on its standard input; nothing of it is part of the command line."""
@@ -95,3 +95,15 @@ class Notifier:
         request = urllib.request.Request(self._target, data, headers)  # noqa: S310  # an address of the owner
         with urllib.request.urlopen(request, timeout=SECONDS) as response:  # noqa: S310  # the same
             response.read(1)
+
+
+def _explain(error: Exception) -> str:
+    """Return why a notice failed, without the command or the address, in which there may be a password."""
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"the command ended with exit code {error.returncode}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"the command took longer than {SECONDS} seconds"
+    if isinstance(error, HTTPError):
+        return f"HTTP status {error.code}"
+    reason = getattr(error, "reason", error)
+    return getattr(reason, "strerror", None) or type(reason).__name__

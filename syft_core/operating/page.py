@@ -39,9 +39,11 @@ from syft_core.network.connection import interrupt
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
 from syft_core.operating import views
+from syft_core.operating.incidents import Ban
 from syft_core.operating.logs import log_event
 from syft_core.operating.metrics import CONTENT_TYPE, Files, render_metrics
 from syft_core.operating.throttle import Throttle
+from syft_core.operating.views import LOCK_SECONDS
 from syft_core.pictures import one_line
 from syft_core.values import Json, Table
 
@@ -154,6 +156,7 @@ class Page:
         names: the names by which browsers may ask for the page, besides the address it listens on and this machine's.
         proxies: the addresses of proxies that add ``X-Forwarded-For`` and ``X-Forwarded-Proto`` to each request.
         files: the files of the worker whose expiry and disk the metrics show.
+        on_lift: is called when an owner allows again what was refused because it had ended the process.
 
     """
 
@@ -168,6 +171,7 @@ class Page:
         names: Iterable[str] = (),
         proxies: Iterable[str] = (),
         files: Files | None = None,
+        on_lift: Callable[[Ban], object] = bool,
     ) -> None:
         self.server, self.port, self.host = server, port, server.host if host is None else host
         if server.tls is None and not is_loopback(self.host):
@@ -177,7 +181,7 @@ class Page:
                 "give the server a certificate and its key, or listen on 127.0.0.1",
             )
         self._listener, self._restarts, self._proxies = listener, restarts, frozenset(proxies)
-        self._files = files or Files()
+        self._files, self._on_lift = files or Files(), on_lift
         own = () if is_unspecified(self.host) else (self.host,)
         self._names = {name.lower() for name in ("localhost", "127.0.0.1", "::1", *own, *names)}
         self.sign_ins, self.throttle = SignIns(), Throttle()
@@ -282,6 +286,8 @@ class Page:
         cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
         headers = {} if self._cookie_of(request) else self._set_cookie(request, cookie)
         worker, name = self.server.worker, (request.method, path)
+        with suppress(RefusalError):  # It computes for long: the next visit closes what has expired.
+            self._locked(releases_of(worker).requests.expire, LOCK_SECONDS)
         if name == ("GET", "/"):
             csrf, query = self._csrf_of(cookie), request.query
             return Response(views.overview(self.server, owner.user, csrf, list(self._speeds), query), headers=headers)
@@ -294,9 +300,15 @@ class Page:
             return _redirect("/login", self._set_cookie(request, ""))
         if matched := re.fullmatch(r"/requests/([0-9a-f]{16})(?:/(approve|deny|withdraw|show|rule))?", path):
             return self._respond_about(request, matched[1], matched[2], cookie, headers, owner)
+        return self._withdraw(request, path, owner)
+
+    def _withdraw(self, request: PageRequest, path: str, owner: Identity) -> Response:
+        """Revoke a standing approval, or lift a ban; there are no other pages."""
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
-            revoke = partial(releases_of(worker).approvals.revoke, rule[1], owner.user)
+            revoke = partial(releases_of(self.server.worker).approvals.revoke, rule[1], owner.user)
             return self._change(revoke, "revoked a standing approval", owner)
+        if request.method == "POST" and (banned := re.fullmatch(r"/bans/([0-9a-f]{12})/lift", path)):
+            return self._lift(banned[1], owner)
         raise _refuse(404, "there is no such page")
 
     def _respond_about(
@@ -336,6 +348,8 @@ class Page:
         """Add a standing approval for what a request asks for, and approve the request."""
         worker = self.server.worker
         conditions: Table = suggest_conditions(worker, found)
+        if not form.get("count", "").strip():
+            raise _refuse(400, "say how often in all the rule may be used: without that, it has no limit")
         for name in ("count", "per_day"):
             if text := form.get(name, "").strip():
                 conditions[name] = int(text) if re.fullmatch("[0-9]{1,9}", text) else text
@@ -347,19 +361,33 @@ class Page:
             if releases.requests.find(found, form.get("digest", "")).state != "open":
                 raise ReleaseError.decided(found.id, str(worker.id), found.state)
             releases.approvals.add(form.get("name", ""), conditions, owner.user)
-            releases.requests.decide("approve", found, "", owner.user, form.get("digest", ""))
+            if found.state == "open":  # The rule may have settled it.
+                releases.requests.decide("approve", found, "", owner.user, form.get("digest", ""))
 
         return self._change(change, "added a standing approval", owner, id=found.id)
+
+    def _lift(self, id: str, owner: Identity) -> Response:
+        """Allow again what was refused because it had ended the process."""
+        guard = self.server.worker.guard
+        ban = next((ban for ban in getattr(guard, "bans", ()) if ban.id == id), None)
+        if ban is None:
+            raise _refuse(404, "nothing of that name is refused any more")
+
+        def lift() -> None:
+            guard.lift(ban)
+            self._on_lift(ban)
+
+        return self._change(lift, "lifted a ban", owner, user=ban.user, operation=ban.operation)
 
     def _change(self, change: Callable[[], object], event: str, owner: Identity, **fields: str) -> Response:
         self._locked(change)
         log_event(_log, logging.INFO, event, by=owner.user, **fields)
         return _redirect("/")
 
-    def _locked(self, act: Callable[[], T]) -> T:
+    def _locked(self, act: Callable[[], T], seconds: float = READ_SECONDS) -> T:
         """Do something under the lock of the worker; errors are answers."""
         worker = self.server.worker
-        if not worker.lock.acquire(timeout=READ_SECONDS):
+        if not worker.lock.wait(seconds=seconds):
             raise _refuse(503, "the worker is computing; try again later")
         try:
             return act()
@@ -465,7 +493,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
 def _parse_fields(text: str | bytes) -> dict[str, str]:
     try:
         decoded = text if isinstance(text, str) else text.decode()
-        fields = parse_qs(decoded, keep_blank_values=True, max_num_fields=10)
+        fields = parse_qs(decoded, keep_blank_values=True, max_num_fields=20)
     except ValueError:
         return {}
     return {name: values[0] for name, values in fields.items()}

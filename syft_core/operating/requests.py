@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from syft_core.desk.patterns import LEGEND, describe_forms
 from syft_core.exceptions import ConfigurationError
 from syft_core.operating.tokens import parse_lifetime
 from syft_core.pictures import one_line, text_table, to_moment
@@ -21,6 +22,7 @@ from syft_core.values import Table
 if TYPE_CHECKING:
     from syft_core.desk.client import Desk
 
+_STATES = ("open", "approved", "denied", "released", "expired", "lapsed")
 SECONDS = 20
 """How long to wait for the worker."""
 
@@ -43,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         return parser
 
     listing = add("list", "list requests", _list)
-    listing.add_argument("--state", choices=("open", "approved", "denied", "released", "lapsed"), help="only these")
+    listing.add_argument("--state", choices=_STATES, help="only these")
     show = add("show", "show one request", _show)
     show.add_argument("--values", action="store_true", help="also what it would release; the ledger records that")
     approve = add("approve", "approve a request: the user who asked can fetch it, once", _decide("approve"))
@@ -61,7 +63,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     rules.add_argument("--revoke", metavar="NAME", help="revoke one")
     rules.add_argument("--request", metavar="ID", help="take user, form and data from this request")
     rules.add_argument("--user", help="who may have it")
-    rules.add_argument("--form", help="the form, as requests show it; * stands for any length")
+    rules.add_argument("--form", help=f"the form, as requests show it. {LEGEND}")
     rules.add_argument("--computed-from", nargs="+", metavar="TAG", help="the only data that may be in it")
     rules.add_argument("--count", type=int, help="how often in all")
     rules.add_argument("--per-day", type=int, help="how often within 24 hours")
@@ -80,12 +82,12 @@ def _open_desk(args: argparse.Namespace) -> Iterator[Desk]:
     # They load the libraries of the network, which other commands do not need.
     from syft_core.desk.client import Desk  # noqa: PLC0415
     from syft_core.network.address import Address  # noqa: PLC0415
-    from syft_core.network.client import WebsocketLocation, find_token  # noqa: PLC0415
+    from syft_core.network.client import WebsocketLocation  # noqa: PLC0415
+    from syft_core.network.tokens import find_token, read_token  # noqa: PLC0415
     from syft_core.workers.party.base import BaseWorker  # noqa: PLC0415
 
-    given = None if args.token_from is None else args.token_from.read_text(encoding="utf-8").strip()
-    token = find_token(given)
-    if not token:
+    token = find_token() if args.token_from is None else read_token(_read(args.token_from), "the token in this file")
+    if token is None:
         raise ConfigurationError(
             "cannot decide on requests: there is no token; put the owner's in the variable SYFT_TOKEN, or give "
             "`--token-from FILE`"
@@ -99,18 +101,28 @@ def _open_desk(args: argparse.Namespace) -> Iterator[Desk]:
         location.close()
 
 
+def _read(file: Path) -> str:
+    """Return the text of a file; errors do not name it, because it may be the token, given in place of a file."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not a text"
+    raise ConfigurationError(f"cannot read the file with the token: {why}; check `--token-from FILE`")
+
+
 def _list(args: argparse.Namespace, desk: Desk) -> object:
     found = desk.requests(args.state)
     if args.json:
         return found
-    header = ("id", "state", "who", "form", "computed from", "reason", "asked", "decided")
+    header = ("id", "state", "who", "form", "computed from", "reason", "asked", "expires", "decided")
     return text_table(header, [_cells(request) for request in found]) if found else "no requests"
 
 
 def _cells(request: Table) -> tuple[str, ...]:
     decided = f"{to_moment(request['decided'])} by {request['decided_by']}" if request["decided"] else ""
     texts = request["user"] or request["peer"], request["form"], request["computed_from"], request["reason"]
-    return request["id"], request["state"], *map(one_line, texts), to_moment(request["asked"]), one_line(decided)
+    times = to_moment(request["asked"]), to_moment(request["expires"]) if request.get("expires") else ""
+    return request["id"], request["state"], *map(one_line, texts), *times, one_line(decided)
 
 
 def _show(args: argparse.Namespace, desk: Desk) -> object:
@@ -123,7 +135,8 @@ def _show(args: argparse.Namespace, desk: Desk) -> object:
 
 
 def _to_lines(table: Table, indent: str = "") -> Iterator[str]:
-    for name, value in table.items():
+    for key, value in table.items():
+        name = one_line(key)
         if value in (None, "", [], False):
             continue
         if isinstance(value, dict):
@@ -134,7 +147,11 @@ def _to_lines(table: Table, indent: str = "") -> Iterator[str]:
                 yield f"{indent}{name}:"
                 yield from _to_lines(part, indent + "  ")
         else:
-            text = to_moment(value) if name in ("asked", "decided", "released", "made", "last_used") else str(value)
+            text = (
+                to_moment(value)
+                if key in ("asked", "decided", "released", "expires", "made", "last_used")
+                else str(value)
+            )
             yield f"{indent}{name}: {one_line(text)}"
 
 
@@ -174,7 +191,14 @@ def _to_table(rules: Sequence[Table]) -> str:
         limits += [f", {rule['used_today']} of {rule['per_day']} today"] if "per_day" in rule else []
         used = f"{rule['used']}{''.join(limits)}"
         tags = ", ".join(rule["computed_from"])
-        texts = (rule["user"], rule.get("form", "every form"), tags, used, rule.get("until", ""), rule["made_by"])
+        texts = (
+            rule["user"],
+            describe_forms(rule["form"]) if "form" in rule else "every form",
+            tags,
+            used,
+            rule.get("until", ""),
+            rule["made_by"],
+        )
         rows.append((rule["name"], rule["state"], *map(one_line, texts)))
     return text_table(header, rows) if rows else "no standing approvals"
 

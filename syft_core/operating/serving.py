@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,28 +20,33 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
+from syft_core.desk.approvals import DAY
 from syft_core.desk.releases import releases_of
 from syft_core.exceptions import SyftError
 from syft_core.network.address import Address
 from syft_core.network.identity import Identity
 from syft_core.network.links import PeerLocation
 from syft_core.network.server import Credentials, Server, make_server_context
-from syft_core.operating.activity import MISCONFIGURED, STOP_SECONDS, Activity
+from syft_core.operating.activity import FINISH_SECONDS, MISCONFIGURED, STOP_SECONDS, Activity
+from syft_core.operating.allowances import DEFAULT, limit_bytes, make_policy
 from syft_core.operating.certificates import check_validity, names_in, user_in
 from syft_core.operating.config import WorkerConfig, parse_config
 from syft_core.operating.data import choose_backend, load
-from syft_core.operating.isolation import Isolation, end_with_parent, isolate, machine_memory
+from syft_core.operating.incidents import NAME, Incidents, read_incidents
+from syft_core.operating.isolation import Isolation, end_with_parent, isolate
 from syft_core.operating.logs import configure_logs, log_event
+from syft_core.operating.machine import choose_memory, find_memory
 from syft_core.operating.metrics import Files
 from syft_core.operating.notices import make_notice, send_notice
 from syft_core.operating.page import Page
-from syft_core.operating.quotas import QuotaGuard, limit_bytes, make_policy
+from syft_core.operating.quotas import QuotaGuard
 from syft_core.operating.storage import Storage
 from syft_core.operating.tokens import TokenFile
 from syft_core.plugins.backend import find_installed
 from syft_core.plugins.manager import plugin_manager
-from syft_core.serde import PEER_LIMITS
+from syft_core.serde import PEER_LIMITS, Limits
 from syft_core.values import Table
 from syft_core.workers.moving import codecs as _codecs  # noqa: F401  # registers codecs
 from syft_core.workers.party.base import BaseWorker
@@ -49,11 +55,26 @@ from syft_core.workers.seeing.permissions import POLICIES
 
 HANDSHAKE_STACK = 1 << 19
 """How many bytes the stack of a thread has until its client has authenticated: it counts towards the memory limit."""
+USER = "user"
+"""The name of whoever has the secret of a worker without tokens and certificates."""
+CLOSE_SECONDS = 1.0
+"""How long to wait for the lock of the worker before its files are closed."""
 _log = logging.getLogger(__name__)
 
 
-def main() -> int:
-    """Serve until the supervisor asks to stop, or is gone; return the exit code."""
+def main() -> NoReturn:
+    """Serve until the supervisor asks to stop, or is gone, and end this process.
+
+    The interpreter does not end by itself: it would abort while a thread executes native code.
+    """
+    code = _serve()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _serve() -> int:
+    """Serve until asked to stop; return the exit code."""
     end_with_parent()
     with open(0, "rb", buffering=0, closefd=False) as stdin:
         given = json.loads(stdin.readline())
@@ -61,7 +82,7 @@ def main() -> int:
     configure_logs(config.log_format, config.log_level)
     stopping = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # Nothing is executed yet, and loading may take long.
     try:
         worker, close = build_worker(config, given)
         server = _make_server(worker, config, given)
@@ -72,6 +93,7 @@ def main() -> int:
         log_event(_log, logging.ERROR, str(error))
         return MISCONFIGURED
     reload = partial(_reload, worker, server)
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     threading.Thread(target=_wait_for_supervisor, args=(stopping, reload), daemon=True).start()
     server.start()
     page = _start_page(server, names, config, given)
@@ -81,12 +103,23 @@ def main() -> int:
     stopping.wait()
     if page is not None:
         page.stop()
-    server.stop()
+    server.stop(FINISH_SECONDS)
+    return _close(worker, close)
+
+
+def _close(worker: BaseWorker, close: Callable[[], None]) -> int:
+    """Write what is not on disk yet; return the exit code."""
+    if not worker.lock.wait(seconds=CLOSE_SECONDS):
+        log_event(_log, logging.WARNING, "an operation did not finish; all that clients were told is on disk")
+        worker.ledger.close()
+        return 0
     try:
         close()
     except SyftError as error:  # The disk is full, for instance.
         log_event(_log, logging.ERROR, str(error))
         return 1
+    finally:
+        worker.lock.release()
     return 0
 
 
@@ -98,13 +131,13 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
     hook = hooks[chosen.name]
     for attached in hooks.values():
         attached.attributes.warm_up()
-    size = config.limits.message_bytes
+    size = config.limits.message_bytes or Limits().max_bytes
     worker = BaseWorker(
         hook,
         config.id,
         auto_add=False,
         policy=make_policy(config.users, POLICIES[config.policy]),
-        limits=replace(PEER_LIMITS, max_bytes=size, max_expanded=size),
+        limits=replace(PEER_LIMITS, max_bytes=size, max_expanded=min(size, PEER_LIMITS.max_expanded)),
         ledger=None if config.ledger is None else Ledger(config.id, config.ledger, limit=config.ledger_bytes),
     )
     files = ExitStack()
@@ -114,15 +147,33 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
         worker.load_data(data)
     else:
         files.callback(Storage(config.store, worker, data).close)
-    for warning in releases_of(worker).approvals.configure(config.approvals):
-        log_event(_log, logging.WARNING, warning)
+    _configure_releases(worker, config)
     for name, peer in config.peers.items():
         worker.add_worker(PeerLocation(worker, name, Address.parse(peer.url, ca=peer.ca, name=peer.name)))
     worker.trust(*config.trusted)
     activity = Activity(given["activity"])
     users = limit_bytes(config.users, _find_memory(config) // 2)
-    worker.guard = QuotaGuard(worker, users, given["refused"], given["crashes"], activity)
+    file = None if config.store is None else config.store / NAME
+    incidents = Incidents(config.limits.ban_seconds, file, read_incidents(given["incidents"]))
+    worker.guard = QuotaGuard(worker, users, incidents, activity)
     return worker, files.close
+
+
+def _configure_releases(worker: BaseWorker, config: WorkerConfig) -> None:
+    releases = releases_of(worker)
+    releases.requests.set_lifetime(config.request_days * DAY or None)
+    releases.approvals.list_users = partial(_list_users, config)
+    for warning in releases.approvals.configure(config.approvals):
+        log_event(_log, logging.WARNING, warning)
+
+
+def _list_users(config: WorkerConfig) -> set[str] | None:
+    """Return the names of all users who may connect; None if certificates can have any name."""
+    if config.client_ca is not None:
+        return None
+    if config.token_file is None:
+        return {USER}
+    return {*[token.user for token in TokenFile(config.token_file)], *config.users} - {DEFAULT}
 
 
 def _try_to_reload(line: bytes, reload: Callable[[WorkerConfig], None]) -> None:
@@ -140,8 +191,7 @@ def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
     with worker.lock:
         worker.policy = make_policy(config.users, POLICIES[config.policy])
         worker.guard.configure(limit_bytes(config.users, _find_memory(config) // 2))
-        for warning in releases_of(worker).approvals.configure(config.approvals):
-            log_event(_log, logging.WARNING, warning)
+        _configure_releases(worker, config)
     log_event(_log, logging.INFO, "the configuration was read again")
 
 
@@ -149,6 +199,9 @@ def _warn(config: WorkerConfig) -> None:
     """Log what an owner should change."""
     if config.cert is not None and (problem := check_validity(config.cert)) is not None:
         log_event(_log, logging.WARNING, problem)
+    if (config.limits.memory or 0) > (most := find_memory()):
+        text = f"`limits.memory` is more than the {most:,} bytes of this machine, or of its control group"
+        log_event(_log, logging.WARNING, f"{text}: the system may end the process before; lower it")
     if config.ledger is None:
         log_event(_log, logging.WARNING, "what leaves is recorded in memory only, until the worker ends; give `ledger`")
 
@@ -168,7 +221,7 @@ class Authentication:
             return self._tokens.authenticate(token)
         if token is not None and self._secret is not None:
             valid = hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._secret.encode())
-            return Identity("user", admin=True) if valid else None
+            return Identity(USER, admin=True) if valid else None
         user = user_in(credentials.certificate) if self._has_certificates else None
         return None if user is None else Identity(user)
 
@@ -205,6 +258,7 @@ def _start_page(server: Server, names: tuple[str, ...], config: WorkerConfig, gi
         names=names,
         proxies=config.trusted_proxy,
         files=Files(config.cert, None if config.token_file is None else TokenFile(config.token_file), config.store),
+        on_lift=lambda ban: send_notice(given["ready"], json.dumps({"lift": ban.id}).encode() + b"\n"),
     )
     page.start()
     return page
@@ -212,7 +266,7 @@ def _start_page(server: Server, names: tuple[str, ...], config: WorkerConfig, gi
 
 def _find_memory(config: WorkerConfig) -> int:
     """Return how many bytes of memory the process may have."""
-    return config.limits.memory or machine_memory() * 3 // 4
+    return config.limits.memory or choose_memory()
 
 
 def _list_needs(config: WorkerConfig) -> Isolation:

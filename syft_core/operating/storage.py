@@ -28,11 +28,11 @@ from syft_core.peer import Id, Peer
 from syft_core.plans.program import Program
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.private import get_allowed_users
-from syft_core.values import Table, Tensor
+from syft_core.values import Nested, Table, Tensor
 from syft_core.workers.moving.departure import leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.store import FailedSource, Maker, Source, Stored, memory_of
+from syft_core.workers.party.store import FailedSource, Maker, Operand, Source, Stored
 from syft_core.workers.running.keeping import set_owner
 
 FORMAT = 3
@@ -58,10 +58,6 @@ class Storage:
         self._noted: dict[Id, None] = {}
         self._digests: dict[Id, bytes] = {}
         """What was last written of each object on disk."""
-        self._memory: dict[Id, frozenset[Any]] = {}
-        """The memory that each lasting object uses."""
-        self._users: dict[Any, set[Id]] = {}
-        """The lasting objects that use some memory."""
         self._sources: dict[int, Source] = {}
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,13 +111,12 @@ class Storage:
     def _note(self, entry: Stored, written: bool) -> None:
         self._noted[entry.id] = None
         if written:
-            for key in memory_of(entry.value):
-                self._noted.update(dict.fromkeys(self._users.get(key, ())))
+            sharing = self._worker.object_store.find_sharing(entry.value)
+            self._noted.update(dict.fromkeys([other.id for other in sharing]))
 
     def _save(self, id: Id) -> None:
         entry = self._worker.object_store.get(id)
         if entry is not None and _is_lasting(entry):
-            self._index(id, frozenset(memory_of(entry.value)))
             data = serialize(_pack(entry, self._worker))
             digest = hashlib.sha256(data).digest()
             if self._digests.get(id) != digest:
@@ -129,7 +124,6 @@ class Storage:
                 write_file(self._file(id), data, digest)
                 self._digests[id] = digest
             return
-        self._index(id, frozenset())
         if id in self._digests:
             try:
                 remove_file(self._file(id))
@@ -140,16 +134,6 @@ class Storage:
     def _require_room(self, size: int) -> None:
         if not has_room(self.folder, size):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def _index(self, id: Id, memory: frozenset[Any]) -> None:
-        for key in self._memory.pop(id, ()):
-            self._users[key].discard(id)
-            if not self._users[key]:
-                del self._users[key]
-        if memory:
-            self._memory[id] = memory
-        for key in memory:
-            self._users.setdefault(key, set()).add(id)
 
     # --- release requests and standing approvals
 
@@ -202,9 +186,10 @@ class Storage:
             sources = frozenset([self._unpack_source(*source) for source in part["sources"]])
             copy = Stored(part["value"], record["peer"][0], (part["access"], sources, 0))
             copy.id = part["id"]
-            copy.made_by = Maker(*part["maker"]) if part.get("maker") else None
+            copy.made_by = _unpack_maker(*part["maker"]) if part.get("maker") else None
             copy.refresh_status()
-            objects.append(Requested(partial(self._worker.object_store.get, copy.id), part["attr"], copy))
+            find = partial(self._worker.object_store.get, copy.id)
+            objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
         # Files of the first two formats do not have what the asker says.
         fields = {name: record[name] for name in _REQUEST_FIELDS if record["format"] > 2 or name not in _CLAIMS}
         lineage = frozenset([source for requested in objects for source in requested.copy.sources])
@@ -224,8 +209,6 @@ class Storage:
         with worker.lock:
             self._restore()
             worker.load_data([tensor for tensor in data if not self._is_restored(tensor)])
-            for entry in filter(_is_lasting, worker.object_store.entries()):
-                self._index(entry.id, frozenset(memory_of(entry.value)))
             worker.object_store.listener, worker.save = self._note, self.flush
             self._restore_requests()
 
@@ -339,7 +322,19 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
 
 
 _CLAIMS = ("labels", "parties", "line")
-_REQUEST_FIELDS = [field.name for field in fields(ReleaseRequest) if field.name not in ("peer", "objects", "lineage")]
+_UNSTORED = ("peer", "objects", "lineage", "lifetime")
+_REQUEST_FIELDS = [field.name for field in fields(ReleaseRequest) if field.name not in _UNSTORED]
+
+
+def _pack_maker(maker: Maker) -> tuple[Nested, ...]:
+    return (*maker[:-1], tuple(map(tuple, maker.operands)))
+
+
+def _unpack_maker(
+    protocol: str, options: tuple[tuple[str, Nested], ...], parties: tuple[Nested, ...], operands: Iterable[Nested] = ()
+) -> Maker:
+    """Return a maker; files of earlier releases do not have its operands."""
+    return Maker(protocol, options, parties, tuple([Operand(*operand) for operand in operands]))
 
 
 def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
@@ -347,10 +342,11 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
         {
             "id": requested.copy.id,
             "attr": requested.attr,
+            "label": requested.label,
             "value": leave_graph(requested.value),
             "access": requested.copy.access,
             "sources": sorted([_pack_source(source) for source in requested.copy.sources], key=repr),
-            "maker": requested.copy.made_by and tuple(requested.copy.made_by),
+            "maker": requested.copy.made_by and _pack_maker(requested.copy.made_by),
         }
         for requested in request.objects
     ]

@@ -19,90 +19,47 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import replace
 from typing import IO
 
 from syft_core.exceptions import ConfigurationError, SyftError
-from syft_core.files import write_file
 from syft_core.network.address import listen
 from syft_core.operating.activity import MISCONFIGURED, SIZE, STOP_SECONDS, Activity, Executing
+from syft_core.operating.allowances import find_allowance
 from syft_core.operating.config import WorkerConfig
+from syft_core.operating.incidents import Ban, Incident, Incidents
 from syft_core.operating.logs import log_event
+from syft_core.operating.machine import THREADS, choose_threads
 from syft_core.operating.notices import Notifier
+from syft_core.pictures import one_line
 from syft_core.values import Table
 
 MAX_START_FAILURES = 3
 """How often in a row the process may end before it is ready."""
-MAX_REFUSED = 10_000
 _POLL_SECONDS = 0.1
 _STABLE_SECONDS = 60
 """After this time, a crash counts as the first one."""
 _MAX_PAUSE = 10.0
-_PROGRAM = (
-    "import sys; sys.path[:] = filter(None, sys.path); from syft_core.operating.serving import main; sys.exit(main())"
-)
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_OPERATION = "("
-"""Is in the name of everything that can be refused by its signature."""
+_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from syft_core.operating.serving import main; main()"
+_FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS"})
+"""The signals that a process causes itself. All others may come from outside; SIGKILL from a system without memory."""
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class Incidents:
-    """What ended the process, kept in the store if there is one."""
-
-    file: Path | None
-    refused: dict[str, str] = field(default_factory=dict)
-    """The signatures that are refused, and why."""
-    crashes: dict[str, int] = field(default_factory=dict)
-    """How often operations of each user ended the process."""
-
-    @classmethod
-    def load(cls, folder: Path | None) -> Incidents:
-        """Read what earlier processes were ended by."""
-        file = None if folder is None else folder / "incidents.json"
-        if file is None or not file.exists():
-            return cls(file)
-        try:
-            data = json.loads(file.read_bytes())
-            if data.get("format", 1) != 1:
-                raise ValueError("unknown format")
-            return cls(file, dict(data["refused"]), dict(data["crashes"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            raise ConfigurationError(
-                f"cannot read {file}: it is damaged, or of a later release; remove it to allow all operations again"
-            ) from None
-
-    def add(self, executing: Executing, why: str) -> None:
-        """Refuse an operation from now on."""
-        if _OPERATION in executing.operation and len(self.refused) < MAX_REFUSED:
-            self.refused[executing.operation] = why
-        self.crashes[executing.user] = self.crashes.get(executing.user, 0) + 1
-        if self.file is None:
-            return
-        try:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            data = {"format": 1, "refused": self.refused, "crashes": self.crashes}
-            write_file(self.file, json.dumps(data, indent=1).encode())
-        except OSError as error:  # It is refused until the supervisor ends.
-            log_event(_log, logging.ERROR, f"cannot write {self.file}: {error.strerror}")
 
 
 class _Process:
     """One serving process."""
 
     def __init__(
-        self, given: Table, files: list[int], threads: int | None, tell: Callable[[Table], object] = bool
+        self, given: Table, files: list[int], threads: int | None, hear: Callable[[Table], object] = bool
     ) -> None:
         self._ready, theirs = os.pipe()
-        self._unread, self._tell = b"", tell
+        self._unread, self._hear = b"", hear
         self._process = subprocess.Popen(  # noqa: S603  # our own program
             [sys.executable, "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             pass_fds=(*files, theirs),
-            # Frameworks read these when they are imported.
-            env={**os.environ, **({} if threads is None else dict.fromkeys(_THREADS, str(threads)))},
+            env={**os.environ, **({} if threads is None else dict.fromkeys(THREADS, str(threads)))},
             start_new_session=True,  # An interrupt from the keyboard is for the supervisor.
         )
         os.close(theirs)
@@ -128,23 +85,24 @@ class _Process:
                 return self._process.wait()
             *lines, self._unread = (self._unread + message).split(b"\n")
             for line in map(json.loads, lines):
-                if "request" in line:
-                    self._tell(line["request"])
-                else:
+                if "isolation" in line:
                     self.is_ready = True
                     log_event(_log, logging.INFO, "worker is ready", process=self.id, **line)
+                else:
+                    self._hear(line)
         try:
             return self._process.wait(0)
         except subprocess.TimeoutExpired:
             return None
 
-    def stop(self) -> int:
-        """Let it finish what it is executing, and end it."""
+    def stop(self, hurry: threading.Event) -> int:
+        """Let it end in order, unless that takes too long or ``hurry`` is set."""
         self._process.terminate()
-        try:
-            return self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            return self.kill()
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline and not hurry.is_set():
+            with suppress(subprocess.TimeoutExpired):
+                return self._process.wait(_POLL_SECONDS)
+        return self.kill()
 
     def kill(self) -> int:
         """End it at once."""
@@ -174,10 +132,12 @@ class Supervisor:
             file.truncate(SIZE)
             self._activity_file = os.dup(file.fileno())
         self._activity = Activity(self._activity_file)
-        self._incidents = Incidents.load(config.store)
+        self._incidents = Incidents.open(config.limits.ban_seconds, config.store)
         self._ended: dict[str, str] = {}
         """Why sessions were lost, by the id of the client; "" for all others."""
-        self._stopping = threading.Event()
+        self._stopping, self._hurrying = threading.Event(), threading.Event()
+        self._asked: float | None = None
+        """When it was asked to stop."""
         self._tell: Callable[[Table], object] = bool
         if config.on_request is not None:
             self._tell = Notifier(config.on_request).tell
@@ -208,7 +168,14 @@ class Supervisor:
         return 0
 
     def stop(self) -> None:
-        """Ask ``run`` to stop the process and return."""
+        """Ask ``run`` to stop the process and return; who asks again a second later does not want to wait for it.
+
+        Some send one signal twice, to the process and to its group.
+        """
+        now = time.monotonic()
+        if self._asked is not None and now - self._asked >= 1:
+            self._hurrying.set()
+        self._asked = self._asked or now
         self._stopping.set()
 
     def reload(self) -> None:
@@ -231,7 +198,7 @@ class Supervisor:
 
     def _run_process(self) -> tuple[int, float, bool]:
         """Run one process until it ends; return its exit code, how long it ran, and whether it was ready."""
-        self._activity.end()
+        self._activity.clear()
         self._restarts += 1
         given = {
             "config": self.config.to_table(),
@@ -240,18 +207,18 @@ class Supervisor:
             "restarts": self._restarts,
             "activity": self._activity_file,
             "secret": self.secret,
-            "refused": self._incidents.refused,
-            "crashes": self._incidents.crashes,
+            "incidents": self._incidents.to_list(),
             "ended": self._ended,
         }
         files = [*[listener.fileno() for listener in self._listeners], self._activity_file]
-        process = _Process(given, files, self.config.threads, self._tell)
+        threads = self.config.threads or choose_threads(os.environ)
+        process = _Process(given, files, threads, self._hear)
         log_event(_log, logging.INFO, "starting the worker", process=process.id, port=self.port)
         seen, since = 0, 0.0
         try:
             while (code := process.poll()) is None:
                 if self._stopping.is_set():
-                    code = process.stop()
+                    code = process.stop(self._hurrying)
                     log_event(_log, logging.INFO, "worker stopped", process=process.id, code=code)
                     return code, 0.0, process.is_ready
                 if self._reloading.is_set() and process.is_ready:
@@ -262,35 +229,74 @@ class Supervisor:
                     seen, since = count, now
                 elif count and now - since > self.config.limits.operation_seconds:
                     code = process.kill()
-                    self._note_end(process, code, f"ran longer than {self.config.limits.operation_seconds:g} seconds")
+                    what = f"ran longer than {self.config.limits.operation_seconds:g} seconds"
+                    self._note_end(process, code, what, is_fault=True)
                     return code, now - process.started, True
             if code != MISCONFIGURED or process.is_ready:  # Otherwise the process has logged why.
-                self._note_end(process, code, f"ended the process ({_describe_end(code)})")
+                end = _describe_end(code)
+                is_fault = code > 0 or end in _FAULTS
+                what = f"ended the process ({end})" if is_fault else f"was running when the process was killed ({end})"
+                self._note_end(process, code, what, is_fault)
             return code, time.monotonic() - process.started, process.is_ready
         finally:
             process.close()
 
-    def _note_end(self, process: _Process, code: int, what: str) -> None:
-        """Record what ended the process, for the log, for its client, and to refuse it from now on."""
-        executing = self._activity.read()
+    def _note_end(self, process: _Process, code: int, what: str, is_fault: bool) -> None:
+        """Record what ended the process: for the log, for its clients, and to refuse it from now on.
+
+        Without a fault of its own, it was killed from outside.
+        """
         self._ended = {"": "the worker's process ended, and was started again"}
-        if executing is None:
+        executing, apart = self._activity.read(), self._activity.read_apart()
+        suspects = apart if executing is None else [executing]
+        if code == 0 or not suspects:  # Somebody asked the process to end, or it did nothing for clients.
             text = f"the process ended while no operation was running ({_describe_end(code)})"
+            text = "somebody stopped the process, and not the supervisor" if code == 0 else text
             log_event(_log, logging.ERROR, text, process=process.id)
             return
+        is_certain = is_fault and len({*suspects, *apart}) == 1
+        what, now = what if is_certain or not is_fault else f"may have {what}", time.time()
+        incidents = [Incident(found.user, found.operation, what, is_certain, now) for found in suspects]
+        try:
+            self._incidents.add(*incidents)
+        except ConfigurationError as error:  # They are known until the supervisor ends.
+            log_event(_log, logging.ERROR, str(error))
+        for found in suspects:
+            self._report(process, found, what)
+
+    def _report(self, process: _Process, found: Executing, what: str) -> None:
+        """Say what a command did: in the log, and to its client."""
+        ban = self._incidents.find_ban(found.user, found.operation)
+        refused = "" if ban is None else f", and is refused to user {one_line(found.user)!r} until {ban.end}"
         log_event(
             _log,
             logging.ERROR,
             f"an operation {what}",
             process=process.id,
-            user=executing.user,
-            client=executing.peer,
-            batch=executing.batch,
-            operation=executing.operation,
+            user=found.user,
+            client=found.peer,
+            batch=found.batch,
+            operation=found.operation,
+            refused_until=None if ban is None else ban.end,
         )
-        is_refused = ", and is refused from now on" if _OPERATION in executing.operation else ""
-        self._ended[executing.peer] = f"{_name(executing.operation)} {what} in batch {executing.batch}{is_refused}"
-        self._incidents.add(executing, f"it {what} before")
+        self._ended[found.peer] = f"{_name(found.operation)} {what} in batch {found.batch}{refused}"
+
+    def _hear(self, line: Table) -> None:
+        """Handle a line of the serving process: a notice, or a ban that an owner has lifted."""
+        if "request" in line:
+            self._tell(line["request"])
+            return
+        wanted = str(line.get("lift"))
+        ban = next((ban for ban in self._list_bans() if ban.id == wanted), None)
+        if ban is None:
+            return
+        try:
+            self._incidents.lift(ban)
+        except ConfigurationError as error:
+            log_event(_log, logging.ERROR, str(error))
+
+    def _list_bans(self) -> list[Ban]:
+        return self._incidents.list_bans(lambda user: find_allowance(self.config.users, user).crashes)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -303,7 +309,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _name(operation: str) -> str:
     """Return the operation, the command, or what was done with a message, as the subject of a sentence."""
-    if _OPERATION in operation:
+    if "(" in operation:
         return f"the operation {operation}"
     return operation if " " in operation else f"the command {operation}"
 

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
+from syft_core.desk.approvals import StandingApproval
+from syft_core.desk.patterns import LEGEND, count_numbers, describe_forms
 from syft_core.desk.releases import releases_of
 from syft_core.desk.requests import ReleaseRequest
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.server import ClientSession, Server
 from syft_core.operating.markup import Html, element, join, shorten, table
 from syft_core.peer import Id
-from syft_core.pictures import form_of, one_line, to_moment, to_size
+from syft_core.pictures import one_line, to_moment, to_size
 from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
-from syft_core.workers.seeing.ledger import Ledger
+from syft_core.workers.seeing.ledger import Ledger, describe_value
 
-MAX_ROWS = 100
-"""How many rows of each kind are shown."""
+T = TypeVar("T")
+MAX_ROWS = 20
+"""How many rows of each list are shown at once; links lead to the others."""
+MAX_GROUPS = 6
+"""How many groups of requests, and rules, are shown at once."""
 MAX_NAMES = 8
 """How many columns of a table are named."""
 LOCK_SECONDS = 1
@@ -49,11 +56,13 @@ HEADERS = {
 def overview(
     server: Server, user: str, csrf: str, speeds: Sequence[float], query: Mapping[str, str] | None = None
 ) -> Html:
-    """Return the page that shows everything about a worker; ``query`` filters the ledger by user and event.
+    """Return the page that shows everything about a worker.
+
+    ``query`` filters the ledger by user and event, and says which rows of each list are shown, by the list's name.
 
     The worker may compute for long while it holds its lock, so this reads copies of its lists without the lock.
     """
-    worker, clients = server.worker, server.sessions
+    worker, clients, query = server.worker, server.sessions, query or {}
     entries, requests = worker.object_store.entries(), list(releases_of(worker).requests)
     held = Counter(holder for entry in entries for holder in entry.holders)
     waiting = sum(request.state == "open" for request in requests)
@@ -81,12 +90,14 @@ def overview(
     main = element(
         "main",
         cards,
-        _section("Release requests", _requests(requests), "what leaves only with your approval"),
-        _section("Standing approvals", _approvals(worker, csrf), "what leaves without a decision for each request"),
-        _section("Objects", _objects(entries), "names and forms, no values"),
-        _section("Sessions", _sessions(clients, held)),
-        _section("Users and quotas", _users(worker, clients)),
-        _section("Ledger", _ledger(worker.ledger, query), "what has left, was refused and was decided, latest first"),
+        _section("Requests to decide on", _open_requests(requests, query), "nothing of this leaves without you"),
+        _section("Standing approvals", _approvals(worker, csrf, query), "what leaves without a decision each time"),
+        _fold("Decided requests", _closed_requests(requests, query), query, "decided"),
+        _fold("Objects", _objects(entries, query), query, "objects", f"{len(entries):,}: names and forms, no values"),
+        _fold("Sessions", _sessions(clients, held, query), query, "sessions", f"{len(clients):,}"),
+        _fold("Users and quotas", _users(worker, clients, query), query, "users"),
+        _section("Bans", _bans(worker, csrf, query), "what ended the process, and is refused to the user who sent it"),
+        _fold("Ledger", _ledger(worker.ledger, query), query, "ledger", "what has left, was refused and was decided"),
     )
     return _page(f"{worker.id}: worker", join([header, main]))
 
@@ -106,7 +117,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
         ("asked by", f"{who}, with the token of an owner" if request.is_of_owner else who),
         ("asked", to_moment(request.asked_at)),
         ("object", one_line(request.names)),
-        ("form", forms),
+        ("form", f"{forms}{_size(request)}"),
         ("computed from", sources),
         ("reason", reason),
         ("of this form", f"{shown['released_before']} were released to this user before"),
@@ -116,6 +127,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     if request.decided_by and request.decided_at is not None:
         facts.append(("decided", f"{to_moment(request.decided_at)} by {one_line(request.decided_by)}"))
     facts += [("answer", answer)] if answer else []
+    facts += [("expires", to_moment(request.expires_at))] if request.expires_at is not None else []
     facts += [("fetched", to_moment(request.released_at))] if request.released_at is not None else []
     parts = [_facts(facts)]
     if values is not None:
@@ -129,10 +141,17 @@ def _facts(facts: Iterable[tuple[str, str]]) -> Html:
     return element("dl", *[part for name, text in facts for part in (element("dt", name), element("dd", text))])
 
 
+_MARKED = ("warning", "data", "failed")
+
+
 def _summary(summary: Table) -> Html:
     """Return what the owner sees of a value."""
     counts = summary.get("histogram")
-    facts = [(name.replace("_", " "), _to_text(value)) for name, value in summary.items() if name != "histogram"]
+    facts: list[tuple[str, str]] = [
+        (name.replace("_", " "), element("strong", text, class_="error") if name in _MARKED else text)
+        for name, value in summary.items()
+        if name != "histogram" and (text := _to_text(value))
+    ]
     if counts is None:
         return _facts(facts)
     facts.append(("histogram", ", ".join(map(str, counts))))
@@ -163,26 +182,37 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
         return []
     look = [_form(f"{path}/show", csrf, element("button", "Show what would leave", class_="quiet"))] if may_show else []
     why = _field("Reason, for the user", "why", name="why", required="", maxlength="500")
-    rule = shown["rule"]
     forms = [
         *look,
         _form(f"{path}/approve", csrf, digest, element("button", "Approve")),
         _form(f"{path}/deny", csrf, digest, why, element("button", "Deny", class_="no")),
     ]
-    if rule["user"] and rule["computed_from"]:
-        name = f"{rule['user']}-{request.id[:4]}"
-        inputs = [
-            _field("Name of the rule", "rule-name", name="name", required="", value=name),
-            _field("How often in all", "rule-count", name="count", type="number", min="1", value="20"),
-            _field("How often within 24 hours", "rule-day", name="per_day", type="number", min="1"),
-            _field("Until", "rule-until", name="until", type="date"),
-        ]
-        what = f"{rule['user']} may have {rule['form']}, computed from {', '.join(rule['computed_from'])}"
-        button = element("button", "Approve this, and add the rule", class_="quiet")
-        warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
-        forms += [element("h2", "Standing approval"), element("p", one_line(what)), element("p", warning),
-                  _form(f"{path}/rule", csrf, digest, *inputs, button)]  # fmt: skip
-    return forms
+    return [*forms, *_offer_rule(request, shown["rule"], csrf, digest)]
+
+
+def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -> list[Html]:
+    """Return the form that makes a rule of a request, if a rule can say what it asks for."""
+    try:
+        form = describe_forms(rule["form"])
+    except ValueError:
+        return []
+    if not (rule["user"] and rule["computed_from"]):
+        return []
+    name = f"{re.sub('[^A-Za-z0-9._-]', '-', rule['user'])[:40]}-{request.id[:4]}"
+    inputs = [
+        _field("Name of the rule", "rule-name", name="name", required="", value=name),
+        _field(
+            "How often in all, with this", "rule-count", name="count", type="number", min="1", value="20", required=""
+        ),
+        _field("How often within 24 hours", "rule-day", name="per_day", type="number", min="1"),
+        _field("Until", "rule-until", name="until", type="date"),
+    ]
+    what = f"{rule['user']} may have {form}, computed from {', '.join(rule['computed_from'])}"
+    button = element("button", "Approve this, and add the rule", class_="quiet")
+    warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
+    heading, texts = element("h2", "Standing approval"), (one_line(what), warning, LEGEND)
+    adding = _form(f"/requests/{request.id}/rule", csrf, digest, *inputs, button)
+    return [heading, *[element("p", text) for text in texts], adding]
 
 
 def message(title: str, text: str) -> Html:
@@ -199,39 +229,96 @@ def _threads() -> list[str]:
     return [f"{name}: {one_line(str(count))} threads" for name, count in counts.items() if count is not None]
 
 
-def _requests(requests: Sequence[ReleaseRequest]) -> Html:
-    header = ("", "id", "state", "who", "form", "computed from", "reason", "asked", "decided", "answer")
-    newest = requests[::-1]
-    ordered = sorted(newest, key=lambda request: request.state != "open")
+def _open_requests(requests: Sequence[ReleaseRequest], query: Mapping[str, str]) -> Html:
+    """Return the requests that wait, the oldest first; those for the same form from the same data are one group."""
+    groups: dict[tuple[str, ...], list[ReleaseRequest]] = {}
+    for request in requests:
+        if request.state == "open":
+            groups.setdefault((str(request.peer), request.forms, request.sources), []).append(request)
+    if not groups:
+        return element("p", "nobody is waiting for you", class_="nothing")
+    shown, pages = _take_page(list(groups.values()), query, "open", MAX_GROUPS)
+    return join([*map(_request_group, shown), pages])
+
+
+def _request_group(group: Sequence[ReleaseRequest]) -> Html:
+    first, *others = group
+    _, _, who, forms, sources, *_ = first.cells()
+    what = [element("b", who), " asks for ", element("b", shorten(forms)), _size(first)]
+    what += [", computed from ", element("b", shorten(sources))] if sources else []
+    parts = [element("p", *what), _request_line(first)]
+    if others:
+        more = [_request_line(request) for request in others]
+        count = f"{len(others)} more of the same form from the same data"
+        parts.append(element("details", element("summary", count), *more))
+    return element("article", *parts)
+
+
+def _size(request: ReleaseRequest) -> str:
+    """Return how many numbers a request asks for, in words."""
+    count = count_numbers(request.forms)
+    return "" if count is None else f" ({count:,} {'number' if count == 1 else 'numbers'})"
+
+
+def _request_line(request: ReleaseRequest) -> Html:
+    """Return why and when something was asked for, and the link to decide on it."""
+    times = f"asked {to_moment(request.asked_at)}"
+    if request.expires_at is not None:
+        times += f", expires {to_moment(request.expires_at)[:10]}"
+    link = element(
+        "a", "Review", href=f"/requests/{request.id}", class_="button", aria_label=f"Review request {request.id}"
+    )
+    why = element("span", shorten(f"“{one_line(request.reason)}”"))
+    return element("div", why, element("span", times, class_="nothing"), link, class_="line")
+
+
+def _closed_requests(requests: Sequence[ReleaseRequest], query: Mapping[str, str]) -> Html:
+    header = ("", "state", "who", "form", "computed from", "reason", "decided", "answer")
+    closed = [request for request in requests if request.state != "open"][::-1]
+    shown, pages = _take_page(closed, query, "decided")
     rows = []
-    for request in ordered[:MAX_ROWS]:
+    for request in shown:
         id, state, *rest, answer = request.cells()
-        text = "Review" if state == "open" else "Show"
-        marks = {"class_": "button"} if state == "open" else {}
-        link = element("a", text, href=f"/requests/{id}", aria_label=f"{text} request {id}", **marks)
+        link = element("a", "Show", href=f"/requests/{id}", aria_label=f"Show request {id}")
         decided = "" if request.decided_at is None else f"{to_moment(request.decided_at)} by {request.decided_by}"
-        rows.append((link, id, _badge(state), *rest, to_moment(request.asked_at), one_line(decided), answer))
-    return table(header, rows, "nobody has asked for anything", len(requests) - MAX_ROWS)
+        rows.append((link, _badge(state), *rest, one_line(decided), answer))
+    return join([table(header, rows, "nothing was decided yet"), pages])
 
 
-def _approvals(worker: BaseWorker, csrf: str) -> Html:
-    header = ("", "name", "state", "what", "used", "made by")
+def _approvals(worker: BaseWorker, csrf: str, query: Mapping[str, str]) -> Html:
+    """Return the rules that can be used and, folded, those that cannot any more."""
+    rules = list(releases_of(worker).approvals)[::-1]
+    standing = [rule for rule in rules if rule.state == "standing"]
+    ended = [rule for rule in rules if rule.state != "standing"]
+    parts = [_rules(standing, csrf, query, "rules", "every release needs a decision")]
+    if standing:
+        parts.append(element("p", LEGEND, class_="nothing"))
+    if ended:
+        old = _rules(ended, csrf, query, "ended", "")
+        count = element("summary", f"{len(ended)} revoked, expired or used up")
+        parts.append(element("details", count, old, **({"open": ""} if "ended" in query else {})))
+    return join(parts)
+
+
+def _rules(rules: Sequence[StandingApproval], csrf: str, query: Mapping[str, str], name: str, nothing: str) -> Html:
     rows = []
-    for approval in list(releases_of(worker).approvals)[::-1][:MAX_ROWS]:
-        name, state, *rest = approval.cells()
-        button = element("button", "Revoke", class_="no", aria_label=f"Revoke {name}")
-        form = "" if approval.is_revoked else _form(f"/rules/{name}/revoke", csrf, button)
-        rows.append((form, name, _badge(state, state.replace(" ", "-")), *rest))
-    return table(header, rows, "every release needs a decision", len(releases_of(worker).approvals) - MAX_ROWS)
+    shown, pages = _take_page(rules, query, name, MAX_GROUPS)
+    for rule in shown:
+        label, state, what, *rest = rule.cells()
+        button = element("button", "Revoke", class_="no", aria_label=f"Revoke {label}")
+        form = "" if rule.is_revoked else _form(f"/rules/{label}/revoke", csrf, button)
+        title = join([label, " ", _badge(state, state.replace(" ", "-"))]) if state != "standing" else label
+        rows.append((title, what, *rest, form))
+    return join([table(("name", "what", "used", "made by", ""), rows, nothing), pages])
 
 
-def _objects(entries: Sequence[Stored]) -> Html:
+def _objects(entries: Sequence[Stored], query: Mapping[str, str]) -> Html:
     header = ("id", "form", "tags", "description", "kept by", "private to")
-    ordered = sorted(entries, key=lambda entry: entry.published)[::-1]
+    shown, pages = _take_page(sorted(entries, key=lambda entry: entry.published)[::-1], query, "objects")
     rows = [
         (
             _shorten(entry.id),
-            one_line(form_of(entry.value)),
+            one_line(describe_value(entry.value)),
             join(
                 [
                     join([element("span", shorten(one_line(str(tag))), class_="tag"), " "])
@@ -242,9 +329,9 @@ def _objects(entries: Sequence[Stored]) -> Html:
             _keepers(entry),
             "" if entry.access is None else _badge(_list_users(entry.access), "private"),
         )
-        for entry in ordered[:MAX_ROWS]
+        for entry in shown
     ]
-    return table(header, rows, "the worker has no objects", len(entries) - MAX_ROWS)
+    return join([table(header, rows, "the worker has no objects"), pages])
 
 
 def _describe(entry: Stored) -> str:
@@ -266,9 +353,10 @@ def _keepers(entry: Stored) -> str:
     return ", ".join(sorted(one_line(str(holder)) for holder in entry.holders))
 
 
-def _sessions(clients: Sequence[ClientSession], held: Counter[Any]) -> Html:
+def _sessions(clients: Sequence[ClientSession], held: Counter[Any], query: Mapping[str, str]) -> Html:
     header = ("user", "client", "since", "state", "in flight", "objects", "bytes")
     ordered = sorted(clients, key=lambda client: (client.connection is None, -client.since))
+    shown, pages = _take_page(ordered, query, "sessions")
     rows = [
         (
             one_line(str(client.peer)),
@@ -279,9 +367,9 @@ def _sessions(clients: Sequence[ClientSession], held: Counter[Any]) -> Html:
             f"{held[client.peer.id]:,}",
             to_size(client.bytes_moved),
         )
-        for client in ordered[:MAX_ROWS]
+        for client in shown
     ]
-    return table(header, rows, "no client has connected", len(clients) - MAX_ROWS)
+    return join([table(header, rows, "no client has connected"), pages])
 
 
 def _state_of(client: ClientSession) -> str:
@@ -291,22 +379,22 @@ def _state_of(client: ClientSession) -> str:
     return "idle" if busy is None else f"computing for {time.monotonic() - busy:.0f} s"
 
 
-def _users(worker: BaseWorker, clients: Sequence[ClientSession]) -> Html:
+def _users(worker: BaseWorker, clients: Sequence[ClientSession], query: Mapping[str, str]) -> Html:
     counts = Counter(str(client.peer) for client in clients)
     guard, accounts = getattr(worker, "guard", None), {}
-    if guard is not None and worker.lock.acquire(timeout=LOCK_SECONDS):  # The guard counts under the lock.
+    if guard is not None and worker.lock.wait(seconds=LOCK_SECONDS):  # The guard counts under the lock.
         try:
             accounts = {account.user: account for account in guard.accounts}
         finally:
             worker.lock.release()
-    names = sorted({*counts, *accounts})
+    names, pages = _take_page(sorted({*counts, *accounts}), query, "users")
     header = ("user", "sessions", *(_QUOTAS if accounts else ["quotas"]))
     unknown = [""] * len(_QUOTAS) if accounts else ["no quotas" if guard is None else "not known while it computes"]
     rows = [
         (one_line(name), str(counts[name]), *(_usage(accounts[name]) if name in accounts else unknown))
-        for name in names[:MAX_ROWS]
+        for name in names
     ]
-    return table(header, rows, "no users yet", len(names) - MAX_ROWS)
+    return join([table(header, rows, "no users yet"), pages])
 
 
 _QUOTAS = ("objects", "memory", "pointers", "CPU seconds", "messages")
@@ -323,12 +411,23 @@ def _usage(account: Any) -> tuple[str, ...]:
     )
 
 
+def _bans(worker: BaseWorker, csrf: str, query: Mapping[str, str]) -> Html:
+    header = ("", "id", "user", "refused", "because", "until")
+    bans, pages = _take_page(list(getattr(worker.guard, "bans", ())), query, "bans")
+    rows = []
+    for ban in bans:
+        id, user, *rest = ban.cells()
+        button = element("button", "Lift", class_="no", aria_label=f"Lift the ban {id} of {user}")
+        rows.append((_form(f"/bans/{id}/lift", csrf, button), id, user, *rest))
+    return join([table(header, rows, "nothing is refused"), pages])
+
+
 def _to_share(used: str, limit: object) -> str:
     return used if limit is None else f"{used} of {limit:,}" if isinstance(limit, int) else f"{used} of {limit}"
 
 
-def _ledger(ledger: Ledger, query: Mapping[str, str] | None) -> Html:
-    user, event = (query or {}).get("user", ""), (query or {}).get("event", "")
+def _ledger(ledger: Ledger, query: Mapping[str, str]) -> Html:
+    user, event = query.get("user", ""), query.get("event", "")
     entries = ledger.read_last()[::-1]
     events = sorted({entry.event for entry in entries})
     chosen = [e for e in entries if (not user or user in e.user) and event in ("", e.event)]
@@ -339,6 +438,7 @@ def _ledger(ledger: Ledger, query: Mapping[str, str] | None) -> Html:
         _field("User", "user", name="user", value=user),
         element("label", "Event", for_="event"),
         element("select", *options, id="event", name="event"),
+        element("input", type="hidden", name="ledger", value="1"),
         element("button", "Filter", class_="quiet"),
         *([] if ledger.file is None else [element("a", "Download", href="/ledger", class_="button")]),
         method="get",
@@ -346,12 +446,13 @@ def _ledger(ledger: Ledger, query: Mapping[str, str] | None) -> Html:
         class_="filter",
     )
     rows = []
-    for entry in chosen[:MAX_ROWS]:
+    shown, pages = _take_page(chosen, query, "ledger")
+    for entry in shown:
         when, who, id, shape, _, *rest = entry.cells()
         sources, approver = entry.describe_sources(), one_line(entry.approver)
         rows.append((when, entry.event, who, _shorten(id), shape, sources, *rest, approver))
     header = ("when", "event", *ledger.HEADER[1:], "approved by")
-    return join([form, table(header, rows, "nothing has left", len(chosen) - MAX_ROWS)])
+    return join([form, table(header, rows, "nothing has left"), pages])
 
 
 # --- parts
@@ -372,6 +473,32 @@ def _single(title: str, *children: Html) -> Html:
     heading = element("h1", title)
     text = title if type(title) is not Html else "Release request"
     return _page(text, element("main", element("section", heading, *children, class_="single")))
+
+
+def _take_page(
+    rows: Sequence[T], query: Mapping[str, str], name: str, size: int = MAX_ROWS
+) -> tuple[Sequence[T], Html]:
+    """Return the rows of a list that are shown, and links to those before and after them."""
+    given = query.get(name, "")
+    last = max(-(-len(rows) // size), 1)
+    page = min(max(int(given), 1), last) if re.fullmatch("[0-9]{1,6}", given) else 1
+    start = (page - 1) * size
+    if last == 1:
+        return rows, Html("")
+    links = [
+        element("a", text, href=f"/?{urlencode({**query, name: str(to)})}#{name}", aria_label=f"{text}: {name}")
+        for text, to in (("Earlier in the list", page - 1), ("Later in the list", page + 1))
+        if 1 <= to <= last
+    ]
+    shown = f"{start + 1:,} to {min(start + size, len(rows)):,} of {len(rows):,}"
+    parts = [part for link in links for part in (" · ", link)]
+    return rows[start : start + size], element("p", shown, *parts, class_="nothing", id=name)
+
+
+def _fold(title: str, content: Html, query: Mapping[str, str], name: str, note: str = "") -> Html:
+    """Return a section that is open if the address names it."""
+    heading = element("summary", element("h2", f"{title} ", element("small", note)))
+    return element("section", element("details", heading, content, **({"open": ""} if name in query else {})))
 
 
 def _section(title: str, content: Html, note: str = "") -> Html:

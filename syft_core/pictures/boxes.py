@@ -13,6 +13,7 @@ from html import escape
 from typing import NamedTuple
 
 from syft_core.pictures.tables import html_table
+from syft_core.printing import printable
 from syft_core.values import Tensor
 
 # Translucent, so that text is readable on light and dark pages.
@@ -97,7 +98,11 @@ def _describe_end(end: Tensor, child: object) -> str:
     name = type(end).__name__
     if isinstance(child, dict):
         return f"{name} of {len(child)}"
-    return describe_form(name, getattr(end, "shape", None))
+    try:
+        shape = getattr(end, "shape", None)
+    except RuntimeError:  # A nested tensor has no shape.
+        shape = None
+    return describe_form(name, shape)
 
 
 def describe_form(name: str, shape: Sequence[int] | None) -> str:
@@ -153,8 +158,8 @@ def _draw_row(links: list[Box]) -> str:
 
 def _draw_box(link: Box) -> str:
     style = _BOX.format(line="dashed" if link.kind == "remote" else "solid", tint=_TINTS[link.kind])
-    title = f'<div style="white-space:pre">{escape(link.title)}</div>'
-    lines = "".join(f'<div style="{_SMALL}">{escape(line)}</div>' for line in link.lines)
+    title = f'<div style="white-space:pre">{_escape(link.title)}</div>'
+    lines = "".join(f'<div style="{_SMALL}">{_escape(line)}</div>' for line in link.lines)
     return f'<div style="{style}">{title}{lines}</div>'
 
 
@@ -163,4 +168,8 @@ def _draw_caption(outermost: Tensor) -> str:
     parts = [" ".join(sorted(map(str, tags)))] if tags else []
     if description:
         parts.append(description.split("\n")[0])
-    return f'<div style="{_SMALL}">{escape(" · ".join(parts))}</div>' if parts else ""
+    return f'<div style="{_SMALL}">{_escape(" · ".join(parts))}</div>' if parts else ""
+
+
+def _escape(text: str) -> str:
+    return escape(printable(text, lines=True))

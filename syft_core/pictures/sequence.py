@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from syft_core.pictures.tables import truncate
+from syft_core.printing import printable
 
 T = TypeVar("T")
 
@@ -112,7 +113,7 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Repeated], note: str = "
     kinds = dict.fromkeys(arrow.kind for step in steps for arrow in step.arrows)
     legend, height = _draw_legend([kind for kind in KINDS if kind in kinds], bottom + 22, width)
     height += 22 if note else 4
-    text = f'<text class="note" x="16" y="{height - 12:g}">{escape(note)}</text>' if note else ""
+    text = f'<text class="note" x="16" y="{height - 12:g}">{_escape(note)}</text>' if note else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="syft-trace" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" role="img" style="color-scheme:light dark">'
@@ -191,9 +192,9 @@ def _draw_lifeline(name: str, x: float, bottom: float) -> str:
     half = _half_width(name)
     return (
         f'<line class="life" x1="{x:g}" x2="{x:g}" y1="50" y2="{bottom:g}"/>'
-        f'<g class="actor"><title>{escape(name)}</title>'
+        f'<g class="actor"><title>{_escape(name)}</title>'
         f'<rect class="head" x="{x - half:g}" y="18" width="{2 * half:g}" height="32" rx="7"/>'
-        f'<text class="name" x="{x:g}" y="39">{escape(truncate(name, MAX_NAME))}</text></g>'
+        f'<text class="name" x="{x:g}" y="39">{_escape(truncate(name, MAX_NAME))}</text></g>'
     )
 
 
@@ -211,7 +212,7 @@ def _draw_arrow(arrow: Arrow, places: dict[str, float], y: float) -> str:
         tail_y, tip_y, label = y, y, _draw_label(arrow, (start + end) / 2, y, "middle")
     tip = f'<path d="M{end:g} {tip_y:g} l{-9 * towards} -4.5 v9 z" class="tip-{arrow.kind}"/>'
     tail = f'<circle cx="{start:g}" cy="{tail_y:g}" r="2.6" class="tip-{arrow.kind}"/>'
-    title = f"<title>{escape(arrow.title)}</title>" if arrow.title else ""
+    title = f"<title>{_escape(arrow.title)}</title>" if arrow.title else ""
     return f"<g>{title}{line}{tip}{tail}{label}</g>"
 
 
@@ -219,9 +220,9 @@ def _draw_label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
     above, below = (y - 8, y + 14) if anchor == "middle" else (y - 4, y + 10)
     place = "" if anchor == "middle" else ' style="text-anchor:start"'
     failed = " failed" if arrow.kind == "failure" else ""
-    text = escape(truncate(arrow.detail, MAX_DETAIL))
+    text = _escape(truncate(arrow.detail, MAX_DETAIL))
     detail = f'<text class="detail{failed}" x="{x:g}" y="{below:g}"{place}>{text}</text>'
-    label = f'<text class="label{failed}" x="{x:g}" y="{above:g}"{place}>{escape(_format_label(arrow))}</text>'
+    label = f'<text class="label{failed}" x="{x:g}" y="{above:g}"{place}>{_escape(_format_label(arrow))}</text>'
     return label + (detail if arrow.detail else "")
 
 
@@ -245,7 +246,11 @@ def _draw_legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, flo
             x, y = 16.0, y + 18
         parts.append(
             f'<line x1="{x:g}" x2="{x + 22:g}" y1="{y - 4:g}" y2="{y - 4:g}" class="line strong line-{kind}"/>'
-            f'<text class="note" x="{x + 28:g}" y="{y:g}">{escape(text)}</text>'
+            f'<text class="note" x="{x + 28:g}" y="{y:g}">{_escape(text)}</text>'
         )
         x += needed + 14
     return "".join(parts), y + 8
+
+
+def _escape(text: str) -> str:
+    return escape(printable(text, lines=True))

@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from html import escape
 
+from syft_core.printing import printable
+
 MAX_ROWS = 100
 """How many rows an HTML table shows; the number of further rows is stated below."""
 
@@ -19,9 +21,7 @@ def one_line(text: str) -> str:
     >>> print(one_line("a\nb\x1b[2K  c"))
     a\nb\x1b[2K \x20c
     """
-    text = text.replace("\\", "\\\\")
-    text = "".join([c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text])
-    return re.sub("(?<= ) ", r"\\x20", text)
+    return re.sub("(?<= ) ", r"\\x20", printable(text.replace("\\", "\\\\")))
 
 
 def truncate(text: str, limit: int) -> str:
@@ -55,7 +55,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     bob    add
     alice  mul
     """
-    lines = [header, *rows]
+    lines = [tuple(map(printable, line)) for line in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -64,13 +64,14 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], limit: int = MAX_ROWS) -> str:
     """Return the first ``limit`` rows of a table as HTML; every cell is escaped."""
-    head = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in header)
+    head = "".join(f'<th style="{_CELL}">{escape(printable(cell))}</th>' for cell in header)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[:limit]
+        "<tr>" + "".join(f'<td style="{_CELL}">{escape(printable(cell))}</td>' for cell in row) + "</tr>"
+        for row in rows[:limit]
     )
     more = f"<div>… and {len(rows) - limit} more</div>" if len(rows) > limit else ""
     return (
         '<table style="border-collapse:collapse;color:inherit">'
-        f'<caption style="text-align:left;padding:4px 0">{escape(caption)}</caption>'
+        f'<caption style="text-align:left;padding:4px 0">{escape(printable(caption))}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
     )

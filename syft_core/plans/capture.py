@@ -32,7 +32,7 @@ def find_captured(function: Function, state: object = ()) -> list[Any]:
     while waiting and len(seen) < MAX_OBJECTS:
         while waiting and len(seen) < MAX_OBJECTS:
             thing = waiting.pop()
-            if id(thing) in seen or isinstance(thing, _SKIPPED):
+            if id(thing) in seen or _is_skipped(thing):
                 continue
             seen[id(thing)] = thing
             waiting += reversed(list(_find_parts(thing)))
@@ -46,20 +46,23 @@ def find_captured(function: Function, state: object = ()) -> list[Any]:
 
 def find_names(things: Iterable[object]) -> set[str]:
     """Return all names in the code of the user's functions among ``things``."""
-    codes = [thing.__code__ for thing in things if isinstance(thing, FunctionType) and not _is_of_library(thing)]
+    codes = [thing.__code__ for thing in things if isinstance(thing, FunctionType) and not is_of_library(thing)]
     return {"forward", "__call__"}.union(*map(_find_names_in, codes))
 
 
-def _find_methods(thing: object, names: set[str]) -> list[FunctionType]:
-    """Return the methods and properties of an object's own classes that have one of these names."""
+def _find_methods(thing: object, names: set[str]) -> list[Any]:
+    """Return the methods and properties of an object's own classes, or parts of a module, with one of these names."""
+    if isinstance(thing, ModuleType):
+        return [vars(thing)[name] for name in names & vars(thing).keys() if not _is_skipped(vars(thing)[name])]
     if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or _is_part_of_library(thing):
         return []
-    found = [vars(cls)[name] for cls in _find_own_classes(thing) for name in names & vars(cls).keys()]
+    found = [vars(cls)[name] for cls in find_own_classes(thing) for name in names & vars(cls).keys()]
     functions = [value.fget if isinstance(value, property) else value for value in found]
     return [function for function in functions if isinstance(function, FunctionType)]
 
 
-def _is_of_library(function: FunctionType) -> bool:
+def is_of_library(function: FunctionType) -> bool:
+    """Return whether a function belongs to this library or to a hooked framework."""
     return is_library(function.__module__ or "")
 
 
@@ -67,11 +70,24 @@ _CONTAINERS = (dict, list, tuple, set, frozenset)
 _SKIPPED = (type, ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None), ReferenceType)
 
 
+def _is_skipped(thing: object) -> bool:
+    return isinstance(thing, _SKIPPED) and not (isinstance(thing, ModuleType) and is_of_user(thing))
+
+
+@lru_cache(maxsize=1_000)
+def is_of_user(module: ModuleType) -> bool:
+    """Return whether a module is part of the user's program: not of Python, of a framework, or installed."""
+    package = module.__name__.partition(".")[0]
+    place = str(getattr(module, "__file__", None) or "")
+    is_installed = not place or "site-packages" in place or "dist-packages" in place
+    return not (is_installed or package in sys.stdlib_module_names or is_library(package))
+
+
 def _find_parts(thing: object) -> Iterator[Any]:
     if isinstance(thing, MethodType):
         yield from (thing.__self__, thing.__func__)
     elif isinstance(thing, FunctionType):
-        if not _is_of_library(thing):
+        if not is_of_library(thing):
             yield from _find_values(thing)
     elif isinstance(thing, partial):
         yield from (thing.func, *thing.args, *thing.keywords.values())
@@ -79,7 +95,7 @@ def _find_parts(thing: object) -> Iterator[Any]:
         yield from thing.values()
     elif isinstance(thing, _CONTAINERS):
         yield from thing
-    elif not (is_tensor_like(thing) or _is_part_of_library(thing)):
+    elif not (isinstance(thing, ModuleType) or is_tensor_like(thing) or _is_part_of_library(thing)):
         yield from getattr(thing, "__dict__", {}).values()
 
 
@@ -100,12 +116,12 @@ def is_tensor_like(thing: object) -> bool:
 
 def _find_values(function: FunctionType) -> Iterator[object]:
     """Yield the values of closure variables, defaults, and globals that the code reads."""
-    yield from (value for _, value in _find_variables(function))
+    yield from (value for _, value in find_variables(function))
     yield from (function.__defaults__ or ())
     yield from (function.__kwdefaults__ or {}).values()
 
 
-def _find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
+def find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
     """Yield the closure variables, and the globals that the code reads."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # It has no value yet.
@@ -117,19 +133,19 @@ def _find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
 @lru_cache(maxsize=1_000)
 def _find_globals(code: CodeType) -> tuple[str, ...]:
     """Return the names of the globals that the code of a function, and of the functions in it, reads."""
-    steps = [step for part in _find_codes(code) for step in dis.get_instructions(part)]
+    steps = [step for part in find_codes(code) for step in dis.get_instructions(part)]
     return tuple(dict.fromkeys(step.argval for step in steps if step.opname in _READS_GLOBAL))
 
 
 @lru_cache(maxsize=1_000)
 def _find_names_in(code: CodeType) -> frozenset[str]:
-    return frozenset(name for part in _find_codes(code) for name in part.co_names)
+    return frozenset(name for part in find_codes(code) for name in part.co_names)
 
 
-def _find_codes(code: CodeType) -> list[CodeType]:
+def find_codes(code: CodeType) -> list[CodeType]:
     """Return the code of a function, and of the functions in it."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return [code, *[part for constant in inner for part in _find_codes(constant)]]
+    return [code, *[part for constant in inner for part in find_codes(constant)]]
 
 
 _READS_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -153,7 +169,7 @@ def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Capt
     names = find_names(objects)
     for thing in objects:
         if isinstance(thing, FunctionType):
-            if not _is_of_library(thing):
+            if not is_of_library(thing):
                 for name, value in _find_values_by_name(thing):
                     found[id(thing), name] = _freeze(value)
                     if isinstance(value, type):
@@ -169,12 +185,12 @@ def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Capt
 def _find_values_by_name(function: FunctionType) -> list[tuple[str, object]]:
     """Return the variables of a function, and the defaults of its arguments."""
     defaults = ("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__)
-    return [*_find_variables(function), *defaults]
+    return [*find_variables(function), *defaults]
 
 
 def _add_named(thing: object, names: set[str], found: CapturedSettings, with_own: bool = True) -> None:
     """Add the attributes of an object, of its classes, or of a class, that have one of these names and are settings."""
-    classes = _find_own_classes(thing)
+    classes = find_own_classes(thing)
     for holder in classes:
         for name in names & vars(holder).keys():
             value = vars(holder)[name]
@@ -183,11 +199,12 @@ def _add_named(thing: object, names: set[str], found: CapturedSettings, with_own
                 found[id(thing), f"{holder.__name__}.{name}"] = _freeze(value)
     own = {} if isinstance(thing, type) or not with_own else getattr(thing, "__dict__", {})
     for name in names & own.keys():
-        if _is_setting(own[name]) or (classes and isinstance(own[name], _HOLDERS)):  # Libraries count and cache.
+        is_own = classes or isinstance(thing, ModuleType)
+        if _is_setting(own[name]) or (is_own and isinstance(own[name], _HOLDERS)):  # Libraries count and cache.
             found[id(thing), name] = _freeze(own[name])
 
 
-def _find_own_classes(thing: object) -> list[type]:
+def find_own_classes(thing: object) -> list[type]:
     """Return the classes of an object, or of a class, that are not those of a library or of Python."""
     classes = thing.__mro__ if isinstance(thing, type) else type(thing).__mro__
     modules = [cls.__module__ for cls in classes]
@@ -199,26 +216,29 @@ class Snapshot:
     """The values from which ``find_settings`` reads, to find out quickly that none has been replaced."""
 
     def __init__(self, objects: Sequence[object], stateful: tuple[type, ...]) -> None:
-        self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not _is_of_library(thing)]
+        self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
         self._cells = [cell for function in self._functions for cell in function.__closure__ or ()]
         self._globals = [(f.__globals__, name) for f in self._functions for name in _find_globals(f.__code__)]
         self._containers: list[Collection[object]] = []
         """The lists, and the keys and values of the dicts, as they are now and later."""
         classes: dict[type, None] = {}
         self._slots: list[tuple[object, str]] = []
+        names = find_names(objects)
         for thing in objects:
             if isinstance(thing, FunctionType):
                 continue
-            if isinstance(thing, stateful) or not (is_tensor_like(thing) or _is_part_of_library(thing)):
+            if isinstance(thing, ModuleType):
+                self._globals += [(vars(thing), name) for name in sorted(names & vars(thing).keys())]
+            elif isinstance(thing, stateful) or not (is_tensor_like(thing) or _is_part_of_library(thing)):
                 self._add(getattr(thing, "__dict__", {}), _DEPTH)
-                own = _find_own_classes(thing)
+                own = find_own_classes(thing)
                 classes.update(dict.fromkeys(own))
                 self._slots += [(thing, name) for cls in own for name in vars(cls).get("__slots__", ())]
         for value in self._read_variables():
-            if isinstance(value, _HOLDERS):
+            if isinstance(value, _HOLDERS) and _is_kept(value):
                 self._add(value, _DEPTH - 1)
             elif isinstance(value, type):
-                classes.update(dict.fromkeys(_find_own_classes(value)))
+                classes.update(dict.fromkeys(find_own_classes(value)))
         for cls in classes:
             self._containers += (vars(cls).keys(), vars(cls).values())
             for value in [value for value in vars(cls).values() if isinstance(value, _HOLDERS)]:

@@ -16,9 +16,9 @@ class RunPlan(Message):
     facts: ClassVar[MessageFacts] = MessageFacts(
         text=lambda _m: "run plan",
         uses=lambda m, _receiver: (m.id,),
-        operands=lambda m: m.args,
         creates=lambda m, _receiver: (m.result,),
         stores_results=True,
+        waits=True,
     )
     id: int | str
     args: tuple[Any, ...]

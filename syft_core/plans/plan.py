@@ -9,26 +9,29 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import ValueRefusedError
+from syft_core.exceptions import SerdeError, ValueRefusedError
+from syft_core.hook.chain import end_of
 from syft_core.hook.forms import Form, form
 from syft_core.hook.hook import FrameworkHook, attached_hook, attached_hooks, current_hook, is_library
-from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.location import WorkerLike
 from syft_core.plans.capture import find_captured
-from syft_core.plans.errors import PlanError
+from syft_core.plans.errors import PlanError, PlanShapesError
 from syft_core.plans.pointer import MultiPointerPlan, PointerPlan, find_place
 from syft_core.plans.program import Program
+from syft_core.plans.randomness import Generators
 from syft_core.plans.recording import Recorder, assemble, is_settled
 from syft_core.plans.state import Recording, find_tensors
 from syft_core.pointers.meeting import copy_if_plain
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import Travelling
+from syft_core.serde import Codec, Context, codecs
 from syft_core.tensors.identity import Identified
-from syft_core.values import Args, Function, Nested, Tensor
+from syft_core.values import Args, Function, Nested, Payload, Tensor
 
 ANY_LENGTHS = (3, 2)
-"""The lengths with which a dimension of any length, -1, is recorded: the steps must not depend on it."""
+"""The lengths with which a dimension of any length, -1, is recorded, unless others are given."""
 
 
 class State(tuple[Any, ...]):
@@ -45,7 +48,8 @@ class Plan(Identified):
     """A function of tensors that is recorded with ``build`` and sent with ``send``; ``get`` fetches its state.
 
     Pass the function, or write a subclass with the method ``forward``. Models, optimizers and tensors that the function
-    refers to are the *state* of the plan. ``state`` lists those that it cannot find by itself.
+    refers to are the *state* of the plan. ``state`` lists those that it cannot find by itself. ``lengths`` are those
+    with which a dimension of any length, -1, is recorded.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Plan(Identified):
         state: Sequence[object] = (),
         args_shape: Sequence[Sequence[int]] | None = None,
         args_dtypes: Sequence[object] = (),
+        lengths: tuple[int, int] = ANY_LENGTHS,
     ) -> None:
         if forward is not None:
             vars(self)["forward"] = forward
@@ -65,6 +70,7 @@ class Plan(Identified):
         self.recording: Recording | None = None
         self._shapes = args_shape
         self._dtypes = args_dtypes
+        self._lengths = lengths
         self._known: dict[Any, list[Form]] = {}
         self._pointers: dict[Any, PointerPlan] = {}
 
@@ -86,8 +92,8 @@ class Plan(Identified):
             )
         self._require_hook()
         varies = not args and any(-1 in shape for shape in self._shapes or ())
-        examples = map_leaves(_example_of, args) if args else tuple(self._make_examples(ANY_LENGTHS[0]))
-        others = tuple(self._make_examples(ANY_LENGTHS[1])) if varies else map_leaves(_nudge, examples)
+        examples = map_leaves(_example_of, args) if args else tuple(self._make_examples(self._lengths[0]))
+        others = tuple(self._make_examples(self._lengths[1])) if varies else map_leaves(_nudge, examples)
         self._pointers = {}
         self._record(examples, others, varies)
         return self
@@ -102,8 +108,9 @@ class Plan(Identified):
         self._known = {}
         code = getattr(inspect.unwrap(self.forward), "__code__", None)
         where = (code.co_filename, code.co_firstlineno) if code else (self.name, 0)
-        recorder = Recorder(hook, self.name, where)
+        recorder = Recorder(hook, self.name, where, self._find_any_length() if varies else None)
         with ExitStack() as stack:
+            stack.callback(recorder.finish)
             objects = find_captured(self.forward, self.state)
             held = [
                 stack.enter_context(each.attributes.hold_state(objects, recorder, partial(_send_state, recorder)))
@@ -112,7 +119,10 @@ class Plan(Identified):
             tensors = [tensor for tensors, _ in held for tensor in tensors]
             for each in attached_hooks():
                 stack.enter_context(each.attributes.place_new_tensors(recorder))
+            generators = Generators(objects)
             self._run(recorder, examples)
+            if (drawn := generators.find_used()) is not None:
+                recorder.refuse(f"draws random numbers from {drawn}", _DRAW, where)
             self._run(recorder, examples)
             if varies or not is_settled(recorder) or any(type(leaf) is float for leaf in leaves(examples)):
                 self._run(recorder, others)
@@ -123,6 +133,10 @@ class Plan(Identified):
         )
         recording.note(self.forward, self.state)
         self.recording = recording
+
+    def _find_any_length(self) -> list[frozenset[int]]:
+        """Return the dimensions of each argument that may have any length."""
+        return [frozenset([place for place, side in enumerate(shape) if side == -1]) for shape in self._shapes or ()]
 
     def _find_forms(self, examples: tuple[object, ...], varies: bool) -> tuple[Form | None, ...]:
         """Return the forms of the arguments, with -1 for any length; None for numbers."""
@@ -158,6 +172,7 @@ class Plan(Identified):
     def _make_examples(self, length: int) -> Iterator[Any]:
         if self._shapes is None:
             raise PlanError(f"cannot record the plan {self.name!r}: it needs examples; pass tensors or `args_shape`")
+        self._require_fitting_shapes(self._shapes)
         captured = find_captured(self.forward, self.state)
         # First the framework of the function's own tensors, then the one that was hooked last.
         latest_first = attached_hooks()[::-1]
@@ -165,6 +180,15 @@ class Plan(Identified):
         dtypes = [*self._dtypes, *[None] * (len(self._shapes) - len(self._dtypes))]
         for shape, dtype in zip(self._shapes, dtypes, strict=True):
             yield self._make_zeros(hooks, [length if side == -1 else side for side in shape], dtype)
+
+    def _require_fitting_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
+        """Raise unless the function takes as many arguments as there are shapes."""
+        try:
+            signature = inspect.signature(self.forward)
+            takes_state = self.state and "state" in signature.parameters
+            signature.bind(*[None] * (len(shapes) + (1 if takes_state else 0)))
+        except TypeError as error:
+            raise PlanShapesError.count(self.name, len(shapes), str(error)) from None
 
     def _make_zeros(self, hooks: list[FrameworkHook], shape: list[int], dtype: object) -> Tensor:
         """Return an example of the first framework that has a dtype."""
@@ -185,6 +209,11 @@ class Plan(Identified):
     def is_built(self) -> bool:
         """Whether the plan is recorded."""
         return self.recording is not None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether a new recording would have the same steps, as far as settings and the state decide them."""
+        return self.recording is not None and self.recording.is_current(self.forward, self.state)
 
     @property
     def code(self) -> str:
@@ -247,6 +276,17 @@ class Plan(Identified):
         places[0].get(user=user, reason=reason)
         return self
 
+    def _refresh(self, recording: Recording) -> Recording:
+        """Return the recording to send or to store: a new one, if the state has changed since."""
+        if recording.is_incomplete:
+            raise PlanError(
+                f"cannot send the plan {self.name!r} again: a tensor that one call leaves for the next is not part of "
+                f"a module or an optimizer, so `get()` did not return it; keep it in a buffer, and change it in place"
+            )
+        if recording.examples is not None and not recording.fits(self.forward, self.state):
+            self._record_again(recording.examples)
+        return self._require_recording()
+
     def _record_again(self, examples: Args) -> None:
         try:
             self._record(*examples)
@@ -272,14 +312,7 @@ class Plan(Identified):
                 return sent
             if sent.calls:
                 raise PlanError.trained(self.name, location.id)
-        if recording.is_incomplete:
-            raise PlanError(
-                f"cannot send the plan {self.name!r} again: a tensor that one call leaves for the next is not part of "
-                f"a module or an optimizer, so `get()` did not return it; keep it in a buffer, and change it in place"
-            )
-        if recording.examples is not None and not recording.fits(self.forward, self.state):
-            self._record_again(recording.examples)
-            recording = self._require_recording()
+        recording = self._refresh(recording)
         pointer = recording.send(hook.local_worker, location, self._syft_tags, self._syft_description)
         pointer.plan = self
         pointer.digest = recording.digest(self.forward, self.state)
@@ -306,7 +339,7 @@ def _require_shapes(shapes: Sequence[Nested] | None, dtypes: Sequence[object]) -
         return
     is_list = isinstance(shapes, list | tuple)
     if not is_list or not all(isinstance(shape, list | tuple) and all(map(_is_length, shape)) for shape in shapes):
-        raise PlanError(
+        raise PlanShapesError(
             f"cannot record a plan with args_shape={shapes!r}: it must be a list with the shape of each argument; -1 "
             f"means any length, e.g. `args_shape=[(-1, 2), (1,)]`"
         )
@@ -349,8 +382,15 @@ def _find_line(error: Exception) -> tuple[str, int] | None:
     return found
 
 
+_DRAW = (
+    "a plan would keep them for all calls; draw them with the framework, e.g. `torch.rand(())`, and choose with "
+    "`torch.where`, or pass them as arguments"
+)
+
+
 def _send_state(recorder: Recorder, tensor: Tensor) -> Tensor:
-    return recorder.send_state(_example_of(tensor))
+    pointer = getattr(tensor, "child", None)
+    return recorder.send_state(make_zeros(pointer) if isinstance(pointer, PointerTensor) else tensor)
 
 
 def _example_of(leaf: object) -> Nested:
@@ -395,4 +435,23 @@ def _tensors_in(answer: Nested, recorder: Recorder) -> list[Tensor]:
     return list(found.values())
 
 
+def _simplify_plan(plan: Plan, _context: Context) -> tuple[object, ...]:
+    recording = plan._refresh(plan._require_recording())
+    if any(isinstance(end_of(tensor), ObjectPointer) for tensor in recording.tensors):
+        raise PlanError.elsewhere(plan.name)
+    return recording.program, list(recording.tensors), plan._syft_tags, plan._syft_description
+
+
+def _detail_plan(payload: Payload, _context: Context) -> Plan:
+    program, tensors, tags, description = payload
+    words = tags is None or (type(tags) is set and all(type(tag) is str for tag in tags))
+    is_program = type(program) is Program and type(tensors) is list and len(tensors) <= len(program.state)
+    if not (is_program and words and isinstance(description, str | None) and all(map(build_rule, tensors))):
+        raise SerdeError("cannot read a plan: it needs a program, state, tags and a description (malformed message)")
+    plan = Plan.from_program(program, tensors)
+    plan._syft_tags, plan._syft_description = tags, description
+    return plan
+
+
 PointerPlan.make_plan = Plan.from_program
+codecs.register(Codec(Plan, 335, _simplify_plan, _detail_plan, subclasses=True))

@@ -6,6 +6,7 @@ A step is an operation of an op table, a step of Python's arithmetic on numbers,
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import dispatch, framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook
 from syft_core.hook.hook_args import is_framework_tensor
@@ -24,8 +25,9 @@ from syft_core.hook.signatures import Memo
 from syft_core.messages import MAX_RESULTS, make_codec
 from syft_core.pictures import form_of
 from syft_core.plans.errors import PlanError
+from syft_core.printing import printable
 from syft_core.serde import codecs
-from syft_core.values import Nested, Tensor
+from syft_core.values import Args, Nested, Tensor
 
 MAX_STEPS = 1 << 15
 """How many steps a program may have."""
@@ -34,25 +36,65 @@ MAX_SLOTS = 1 << 17
 PART_BYTES = 256
 """About how many bytes a step, or an argument of one, takes in memory."""
 ITEM, CONSTANT = "read number", "copy constant"
+FACT, GUARD = "read fact", "guard"
+"""A fact about the form of a tensor, for instance its length; a comparison whose outcome decides the steps."""
+_BITS = 63
 
 
-def _on_floats(function: Callable[..., Any]) -> Callable[..., float]:
-    """Return an operator for floats only: integers can have any size."""
+def _apply(function: Callable[..., Any], operands: tuple[float, ...]) -> int | float:
+    """Compute with integers as Python does if all operands are, up to 64 bits, and otherwise with floats."""
+    whole = all(type(operand) is int for operand in operands)
+    if whole and function is operator.pow:
+        base, exponent = operands
+        whole = exponent >= 0
+        if whole and base.bit_length() * exponent > 4 * _BITS:  # type: ignore[attr-defined]  # an integer
+            raise ValueError("cannot compute a number of a plan: it is too large; use floats")
+    result = function(*(operands if whole else map(float, operands)))
+    if type(result) is int and result.bit_length() > _BITS:
+        raise ValueError("cannot compute a number of a plan: it is too large; use floats")
+    if type(result) not in (int, float):
+        raise ValueError("cannot compute a number of a plan: the result is complex; use a positive base")
+    return result  # type: ignore[no-any-return]  # checked
 
-    def compute(*operands: float) -> float:
-        result = function(*map(float, operands))
-        if type(result) is not float:
-            raise ValueError("cannot compute a number of a plan: the result is complex; use a positive base")
-        return result
 
-    return compute
+def _on_numbers(function: Callable[..., Any]) -> Callable[..., int | float]:
+    return lambda *operands: _apply(function, operands)
 
 
-NUMBERS: Mapping[str, Callable[..., float]] = {
-    name: _on_floats(getattr(operator, name)) for name in ("add", "sub", "mul", "truediv", "pow", "neg")
+NUMBERS: Mapping[str, Callable[..., int | float]] = {
+    **{
+        name: _on_numbers(getattr(operator, name))
+        for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "abs")
+    },
+    **{name: _on_numbers(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
+    "round": _on_numbers(round),
 }
-"""Python's arithmetic that a program may do on floats."""
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+"""Python's arithmetic that a program may do on numbers."""
+_UNARY = frozenset({"neg", "abs", "floor", "ceil", "trunc", "round"})
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    name: getattr(operator, name) for name in ("lt", "le", "eq", "ne", "gt", "ge")
+}
+"""Python's comparisons that a program may guard."""
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+_COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
+
+
+def read_fact(framework: str, op: str, place: int | None, tensor: Tensor, *args: object, **kwargs: object) -> Any:
+    """Return a number or a flag that follows from the form of a tensor, or one of several."""
+    found = dispatch(_look_up_fact(framework, op), (tensor, *args), kwargs)
+    return found if place is None else found[place]
+
+
+def _look_up_fact(framework: str, name: str) -> Op:
+    op = attributes_of(framework).command(name)
+    _require(op.states_fact, f"{name!r} is not a fact about a form")
+    return op
+
+
+def require_outcome(name: str, left: object, right: object, outcome: bool) -> None:
+    """Raise if a comparison has another outcome than when the plan was recorded."""
+    if bool(COMPARISONS[name](left, right)) is not outcome:
+        raise PlanError.other_lengths(f"{left} {_COMPARED[name]} {right}", outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +192,7 @@ class Program:
                 _require(_is_data(leaf), "a constant is a pointer or another layer")
             if not step.framework:
                 _require(_is_valid_number(step), f"{step.op!r} is not arithmetic")
-                numbers.update([known] if step.op != CONSTANT else [])
+                numbers.update([known] if step.op not in (CONSTANT, GUARD) else [])
             known += step.count
             _require(known <= MAX_SLOTS, "its steps have too many results")
         tensors = {*range(start, known)} - numbers
@@ -198,11 +240,13 @@ class Program:
     def decisive(self) -> dict[int, Op | None]:
         """An operation of each routine, by identity: the one whose results depend most on numbers.
 
-        None if the routine itself computes numbers.
+        None if the routine itself computes numbers that do not follow from forms, or has constants.
         """
         found = {}
+        follow = {FACT, GUARD, *(() if None in self.inputs else NUMBERS)}
         for routine in self.routines:
-            ops = [look_up(step) if step.framework else None for step in routine.steps]
+            steps = [step for step in routine.steps if step.framework or step.op not in follow]
+            ops = [look_up(step) if step.framework else None for step in steps]
             exact = [op for op in ops if op is not None and op.shape_depends_on_floats]
             found[id(routine)] = None if None in ops else [*exact, *ops][0] if ops else None
         return found
@@ -229,7 +273,7 @@ class Program:
         return any(op.accumulates or op.alters_autograd for op in ops)
 
     def __repr__(self) -> str:
-        return f"<Program {self.name}: {len(self.routines[-1].steps)} steps>"
+        return f"<Program {printable(self.name)}: {len(self.routines[-1].steps)} steps>"
 
     # --- text
 
@@ -264,10 +308,21 @@ class Program:
         if step.op in _SIGNS and not step.framework:
             called = f" {_SIGNS[step.op]} ".join(args)
         elif not step.framework:
-            called = {"neg": "-{}", ITEM: "{}.item()", CONSTANT: "{}"}[step.op].format(*args)
+            called = self._write_number(step, args)
         else:
             called = f"{step.op}({', '.join(args)})"
         return f"{made} = {called}" if made else called
+
+    def _write_number(self, step: Step, args: list[str]) -> str:
+        if step.op == GUARD:
+            name, _, _, outcome = step.args
+            return f"assert {'' if outcome else 'not '}{args[1]} {_COMPARED[name]} {args[2]}"
+        if step.op == FACT:
+            _, op, place, *_ = step.args
+            return f"{op}({', '.join(args[3:])}){'' if place is None else f'[{place}]'}"
+        if step.op in NUMBERS and step.op != "neg":
+            return f"{step.op}({', '.join(args)})"
+        return {"neg": "-{}", ITEM: "{}.item()", CONSTANT: "{}"}[step.op].format(*args)
 
     def _name(self, number: int) -> str:
         if number < len(self.inputs):
@@ -300,12 +355,27 @@ def _is_data(leaf: Nested) -> bool:
 
 
 def _is_valid_number(step: Step) -> bool:
-    if step.kwargs or step.count != 1:
+    if step.op == FACT:
+        return _is_valid_fact(step)
+    if step.kwargs or step.count != (0 if step.op == GUARD else 1):
         return False
     if step.op in (ITEM, CONSTANT):
         return len(step.args) == 1 and (step.op == CONSTANT or type(step.args[0]) is Slot)
+    if step.op == GUARD:
+        return _is_valid_guard(step.args)
     is_operand = all(type(arg) in (Slot, int, float) for arg in step.args)
-    return step.op in NUMBERS and is_operand and len(step.args) == (1 if step.op == "neg" else 2)
+    return step.op in NUMBERS and is_operand and len(step.args) == (1 if step.op in _UNARY else 2)
+
+
+def _is_valid_fact(step: Step) -> bool:
+    """Return whether a step names an operation, a part of its result, and the tensor that it is about."""
+    kinds = tuple(map(type, step.args[:4]))
+    return step.count == 1 and kinds in ((str, str, int, Slot), (str, str, type(None), Slot))
+
+
+def _is_valid_guard(args: Args) -> bool:
+    is_complete = len(args) == 4 and type(args[0]) is str and args[0] in COMPARISONS and type(args[3]) is bool
+    return is_complete and all(type(arg) in (Slot, int, float, bool) for arg in args[1:3])
 
 
 for _kind in (Slot, Step, Routine):
@@ -389,7 +459,7 @@ def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
         modes = step.modes if step.modes is not None else modes
         dead = tuple([number for number in last.get(place, ()) if number >= len(program.inputs) + len(program.state)])
         op = None if not step.framework else look_up(step)
-        run = NUMBERS[step.op] if op is None and step.op in NUMBERS else (op.run if op is not None else _identity)
+        run = op.run if op is not None else _find_number(step)
         framework = attributes_of(step.framework) if step.framework else None
         slots = [leaf for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot]
         places = iter(range(len(slots)))
@@ -404,6 +474,14 @@ def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
         operations = [operation for _, operation in group]
         named = [operation.framework for operation in operations if operation.framework is not None]
         yield Segment(named[0] if named else None, modes, operations)
+
+
+def _find_number(step: Step) -> Callable[..., Any]:
+    """Return the function that computes a step without an operation of a framework."""
+    if step.op == FACT:
+        _look_up_fact(step.args[0], step.args[1])
+        return read_fact
+    return require_outcome if step.op == GUARD else NUMBERS.get(step.op, _identity)
 
 
 def look_up(step: Step) -> Op:

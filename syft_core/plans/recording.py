@@ -8,64 +8,27 @@ two runs of the function differ.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from syft_core.hook.attributes import FrameworkAttributes, words
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
-from syft_core.hook.hook import FrameworkHook, find_line_of_program
+from syft_core.hook.hook import FrameworkHook, attached_hooks, find_line_of_program
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves, signature
 from syft_core.location import Location
 from syft_core.messages import Lease, Message, Placed, Run, Store
 from syft_core.peer import Id
 from syft_core.plans.errors import PlanError
-from syft_core.plans.program import CONSTANT, ITEM, NUMBERS, Program, Routine, Slot, Step
+from syft_core.plans.program import CONSTANT, FACT, GUARD, ITEM, NUMBERS, Program, Routine, Slot, Step
+from syft_core.plans.tapes import CodeLine, Ref, Tape
+from syft_core.plans.traced import Number, is_traced, loosen, make_number, make_types, to_plain
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy, wrap
 from syft_core.serde import SerdeError, serialize
-from syft_core.values import Nested, Outcome, Tensor
-
-CodeLine = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A tensor or number in a recorded step: an argument, a part of the state, or the result of a step."""
-
-    kind: str
-    """``input``, ``state``, ``result``, or ``earlier`` for an object made by an earlier run."""
-    key: Any
-    attr: str | None = None
-
-
-@dataclass
-class Tape:
-    """The steps of one run of the function."""
-
-    plan: str
-    steps: list[Step] = field(default_factory=list)
-    lines: list[CodeLine] = field(default_factory=list)
-    """The line of the user's program that each step comes from."""
-    inputs: dict[Id, int] = field(default_factory=dict)
-    results: dict[Id, int] = field(default_factory=dict)
-    """The number of each result, by id."""
-    count: int = 0
-    before: dict[Id, Form | None] = field(default_factory=dict)
-    """The forms of the state before the run, by id."""
-    gradients: set[Id] = field(default_factory=set)
-    """The parts of the state that had a gradient before the run."""
-    answer: Any = None
-    is_open: bool = True
-
-    def add(self, step: Step, line: CodeLine) -> int:
-        """Append a step, and return the number of its first result."""
-        self.steps.append(step)
-        self.lines.append(line)
-        self.count += step.count
-        return self.count - step.count
+from syft_core.values import Args, Kwargs, Nested, Outcome, Tensor
 
 
 class Recorder(Location):
@@ -73,8 +36,14 @@ class Recorder(Location):
 
     records = True
 
-    def __init__(self, hook: FrameworkHook, plan: str, where: CodeLine) -> None:
+    def __init__(
+        self, hook: FrameworkHook, plan: str, where: CodeLine, any_length: Sequence[frozenset[int]] | None = None
+    ) -> None:
         super().__init__(hook.local_worker, f"the recording of {plan}")
+        self._any_length = any_length
+        """The dimensions of each argument that may have any length; None if no argument has one."""
+        self.has_any_length = any_length is not None
+        self._kinds = _find_kinds()
         self.plan = plan
         self.where = where
         """The place of the function in the user's program."""
@@ -110,7 +79,7 @@ class Recorder(Location):
     def send_input(self, value: object, place: int) -> Tensor:
         """Return what the function gets for an argument: a pointer to a copy of a tensor, a traced float."""
         if type(value) is float:
-            return Number(value, self.tape, Ref("input", place))
+            return make_number(self._kinds, value, self.tape, Ref("input", place), follows=False)
         if not is_framework_tensor(type(value)):
             problem = f"has an argument of type {type(value).__name__}"
             self.refuse(problem, "pass tensors and floats, and refer to everything else in the function", self.where)
@@ -118,12 +87,15 @@ class Recorder(Location):
         sent = self._send(value, self.tape.inputs)
         if len(self.tape.inputs) > before:
             self.tape.inputs[next(reversed(self.tape.inputs))] = place
+            self.tape.shapes[place] = tuple(value.shape)  # type: ignore[attr-defined]  # a tensor
         return sent
 
     def end(self, answer: Nested) -> None:
         """End a run, which returned ``answer``."""
+        if self.tape.failure is not None:
+            self._refuse_caught(*self.tape.failure)
         self.tape.answer = map_leaves(self._to_returned, answer)
-        self.tape.is_open = False
+        self.tape.state = "closed"
         self.tapes.append(self.tape)
         run = len(self.tapes) - 1
         self.earlier.update({id: (run, number) for id, number in self.tape.results.items()})
@@ -142,7 +114,7 @@ class Recorder(Location):
             if ref.kind in ("input", "result") and ref.attr is None:
                 return ref
             self.refuse("returns a part of its state", "return a copy, e.g. `x.clone()`", self.where)
-        if isinstance(leaf, Number):
+        if is_traced(leaf):
             self.refuse("returns a number", "return the tensor that it was computed from", self.where)
         return leaf
 
@@ -187,16 +159,84 @@ class Recorder(Location):
         key: Hashable = self._inner.identify(object_id)
         return key
 
-    def read_number(self, pointer: PointerTensor) -> float:
+    def read_number(self, pointer: PointerTensor) -> Number:
         """Return the number in a tensor as a traced number: the plan reads it again in each call."""
         place = self.tape.add(Step("", ITEM, (self._ref(pointer),), {}, 1), find_line_of_program())
         value = float(self.peek(pointer._id_at_location, pointer.point_to_attr).item())
-        return Number(value, self.tape, Ref("result", place))
+        return make_number(self._kinds, value, self.tape, Ref("result", place), follows=False)
 
     def refuse(self, problem: str, advice: str, line: CodeLine | None = None) -> NoReturn:
         """Raise an error that names the line of the user's program."""
-        file, number = line or find_line_of_program()
-        raise PlanError.at(self.plan, file, number, problem, advice)
+        self.tape.refuse(problem, advice, line)
+
+    def _refuse_caught(self, error: Exception, line: CodeLine) -> NoReturn:
+        """Refuse a function that has caught an error, after which it did something else."""
+        if isinstance(error, PlanError):
+            raise error
+        problem = f"raises a {type(error).__name__}, which the function catches"
+        self.refuse(problem, "a plan would always do what it did then; test the form before the call", line)
+
+    def finish(self) -> None:
+        """End the recording: what the function has kept of it are numbers like others."""
+        for tape in (*self.tapes, self.tape):
+            tape.state = "over"
+
+    # --- facts
+
+    def note_fact(self, op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs, fact: Nested) -> Nested:
+        """Return what the function gets for a fact about the form of a tensor, which may differ in other calls.
+
+        A size that depends on the lengths of arguments becomes a traced number; for a stride and the like a guard is
+        recorded, because they seldom differ.
+        """
+        ref = self._ref(pointer)
+        is_layout = op.attr in pointer.framework.facts_of_layout
+        if not is_layout and not self._may_differ(ref, op, args, kwargs, fact):
+            return fact
+        given, named = map_leaves(self._template, (loosen(args[1:]), loosen(kwargs)))
+
+        def trace(place: int | None, value: Nested) -> Nested:
+            made = self.tape.add(Step("", FACT, (pointer.framework.ALIAS, op.name, place, ref, *given), named, 1))
+            return make_number(self._kinds, value, self.tape, Ref("result", made), follows=True)
+
+        if not isinstance(fact, tuple):
+            number = trace(None, fact)
+            return number.read() if is_layout else number
+        fixed = () if is_layout else self._find_fixed(ref)
+        parts = [value if place in fixed else trace(place, value) for place, value in enumerate(fact)]
+        if is_layout:
+            return type(fact)([part.read() for part in parts])
+        return type(fact)(parts)
+
+    def _may_differ(self, ref: Ref, op: Op, args: Args, kwargs: Kwargs, fact: Nested) -> bool:
+        """Return whether a fact is a size that may differ in calls with other lengths."""
+        parts = fact if isinstance(fact, tuple) else (fact,)
+        if (
+            self._any_length is None
+            or ref.kind not in ("input", "result")
+            or not all(type(part) is int for part in parts)
+        ):
+            return False
+        fixed = self._find_fixed(ref)
+        if not fixed:
+            return True
+        if op.attr == "__len__":
+            return 0 not in fixed
+        if op.attr == "size" and type(fact) is int and len(args) + len(kwargs) > 1:
+            (dimension,) = (*args[1:], *kwargs.values())
+            return dimension % len(self.tape.shapes[ref.key]) not in fixed
+        return len(fixed) < len(self.tape.shapes[ref.key]) and op.attr not in _RANKS
+
+    def _find_fixed(self, ref: Ref) -> Sequence[int]:
+        """Return the dimensions of an argument that have the same length in all calls."""
+        any_length = self._any_length
+        if any_length is None or ref.kind != "input" or ref.attr is not None:
+            return ()
+        id = next(id for id, place in self.tape.inputs.items() if place == ref.key)
+        shape = self.tape.shapes[ref.key]
+        if tuple(self.peek(id).shape) != shape:  # It was changed in place.
+            return ()
+        return [place for place in range(len(shape)) if place not in any_length[ref.key]]
 
     def _store(self, message: Store) -> None:
         if self._storing is None:  # A constant that the function sends: each call gets its own copy.
@@ -210,28 +250,34 @@ class Recorder(Location):
         framework: FrameworkAttributes = self.client.attributes_of(message.framework)
         line = find_line_of_program()
         op = framework.command(message.op)
-        args, kwargs = map_leaves(self._template, (message.args, message.kwargs or {}))
-        values = map_leaves(self._value, (message.args, message.kwargs or {}))
-        if op.disclosure(*values) == "form":
+        given = loosen((message.args, message.kwargs or {}))
+        args, kwargs = map_leaves(self._template, given)
+        if op.disclosure(*map_leaves(self._value, given)) == "form":
             self.refuse(
                 f"calls {op.attr!r}, whose result has a shape that depends on values",
                 "use operations whose shapes are fixed, e.g. `torch.where`",
                 line,
             )
-        message.args, message.kwargs = map_leaves(_to_plain, (message.args, message.kwargs))
-        reply = self._inner.ask(message)
+        message.args, message.kwargs = map_leaves(to_plain, given)
+        try:
+            reply = self._inner.ask(message)
+        except Exception as error:
+            self.tape.failure = self.tape.failure or (error, line)
+            raise
         made = [leaf.id for leaf in leaves(reply) if type(leaf) is Placed]
         if made or reply is None:
             step = Step(message.framework, message.op, args, kwargs, len(made), framework.modes())
             first = self.tape.add(step, line)
             self.tape.results.update({id: first + place for place, id in enumerate(made)})
+        elif op.states_fact and isinstance(given[0][0], PointerTensor):
+            return self.note_fact(op, given[0][0], given[0], given[1], reply)
         return reply
 
     def _template(self, leaf: object) -> Nested:
         """Return what a step contains for an argument of a command."""
         if isinstance(leaf, PointerTensor):
             return self._ref(leaf)
-        if isinstance(leaf, Number):
+        if is_traced(leaf):
             return leaf.ref if leaf.tape is self.tape else leaf.refuse("uses a number of an earlier call")
         return _copy(leaf)
 
@@ -248,73 +294,17 @@ class Recorder(Location):
 
     def _value(self, leaf: object) -> Nested:
         if not isinstance(leaf, PointerTensor):
-            return leaf
+            return to_plain(leaf)
         return self.peek(leaf._id_at_location, leaf.point_to_attr)
 
 
-class Number(float):
-    """A float whose arithmetic is recorded: the plan computes it again in each call.
-
-    It cannot be compared, printed or converted, because the plan would keep the outcome.
-    """
-
-    tape: Tape
-    ref: Ref
-
-    def __new__(cls, value: float, tape: Tape, ref: Ref) -> Number:
-        """Create a number that stands for ``ref``."""
-        number = super().__new__(cls, value)
-        number.tape, number.ref = tape, ref
-        return number
-
-    def compute(self, name: str, *operands: object) -> Nested:
-        """Record one step of arithmetic, and return its result."""
-        if not all(isinstance(operand, int | float) for operand in operands):
-            return NotImplemented
-        if not self.tape.is_open:
-            self.refuse("uses a number of an earlier call")
-        args = tuple([leaf.ref if isinstance(leaf, Number) else leaf for leaf in operands])
-        value = NUMBERS[name](*[_to_plain(operand) for operand in operands])
-        place = self.tape.add(Step("", name, args, {}, 1), find_line_of_program())
-        return Number(value, self.tape, Ref("result", place))
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise an error that names the line of the user's program."""
-        advice = "the plan would keep this outcome for all calls; compute with the number only"
-        file, number = find_line_of_program()
-        raise PlanError.at(self.tape.plan, file, number, problem, advice)
-
-    def __neg__(self) -> Nested:
-        return self.compute("neg", self)
+_RANKS = frozenset({"dim", "ndim", "ndimension"})
 
 
-def _operator(name: str, swapped: bool) -> Any:
-    def method(self: Number, other: object) -> Nested:
-        return self.compute(name, other, self) if swapped else self.compute(name, self, other)
-
-    return method
-
-
-def _refusal(name: str) -> Any:
-    def method(self: Number, *_args: object) -> NoReturn:
-        self.refuse(f"reads a number that changes from call to call, with {name!r}")
-
-    return method
-
-
-for _name in NUMBERS:
-    if _name != "neg":
-        setattr(Number, f"__{_name}__", _operator(_name, swapped=False))
-        setattr(Number, f"__r{_name}__", _operator(_name, swapped=True))
-for _name in words(
-    "abs bool ceil divmod eq float floor floordiv format ge gt hash int le lt mod ne pos rdivmod repr rfloordiv rmod "
-    "round str trunc"
-):
-    setattr(Number, f"__{_name}__", _refusal(f"__{_name}__"))
-
-
-def _to_plain(leaf: object) -> Nested:
-    return float.__pos__(leaf) if isinstance(leaf, Number) else leaf
+def _find_kinds() -> tuple[type[Number], type[Number]]:
+    """Return the classes of traced numbers, which the hooked frameworks accept as numbers."""
+    found = [hook.attributes.number_types for hook in attached_hooks()]
+    return make_types(next((types for types in found if types != (object, object)), (object, object)))
 
 
 def _copy(leaf: object) -> Nested:
@@ -338,7 +328,7 @@ def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, l
     carried: dict[Id, int] = {}
     if (found := _find_difference(recorder, before, last, carried)) is not None:
         problem, line = found
-        recorder.refuse(problem, "a plan repeats what it recorded; pass what changes as an argument", line)
+        recorder.refuse(problem, _LENGTHS if recorder.has_any_length else _REPEATS, line)
     used = list(dict.fromkeys(_find_keys("state", *recorder.tapes)))
     made = list(dict.fromkeys(_find_keys("earlier", before)))
     numbers: dict[Any, int] = {key: place for place, key in enumerate([*used, *made])}
@@ -356,6 +346,13 @@ def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, l
     return Program(recorder.plan, inputs, (0,) * len(numbers), len(made), tuple(routines)), used, made
 
 
+_REPEATS = "a plan repeats what it recorded; pass what changes as an argument"
+_LENGTHS = (
+    "a plan for any length repeats what it recorded; compute with `x.shape[0]`, e.g. `x[: x.shape[0] // 2]`, without "
+    "`len`, `range` or a branch, or record it for one length"
+)
+
+
 def _find_keys(kind: str, *tapes: Tape) -> list[Any]:
     """Return the keys of all references of a kind."""
     steps = [step for tape in tapes for step in tape.steps]
@@ -367,6 +364,7 @@ def _routine(
     tape: Tape, inputs: int, start: int, numbers: dict[Id, int], carry: dict[int, int], state: list[Id]
 ) -> Routine:
     """Return the steps of a run with slots for references; ``start`` is the slot of the first result."""
+    kept, places = _drop_unused(tape)
 
     def to_slot(leaf: object) -> Nested:
         if type(leaf) is not Ref:
@@ -374,19 +372,37 @@ def _routine(
         if leaf.kind == "input":
             return Slot(leaf.key, leaf.attr)
         if leaf.kind == "result":
-            return Slot(start + leaf.key, leaf.attr)
+            return Slot(start + places[leaf.key], leaf.attr)
         return Slot(inputs + numbers[leaf.key], leaf.attr)
 
     steps, modes = [], None
-    for step in tape.steps:
+    for step in kept:
         args, kwargs = map_leaves(to_slot, (step.args, step.kwargs))
         changed = step.modes if step.modes != modes else None
         modes = step.modes if step.modes is not None else modes
         steps.append(replace(step, args=args, kwargs=kwargs, modes=changed))
-    pairs = tuple([(inputs + number, start + result) for number, result in carry.items()])
+    pairs = tuple([(inputs + number, start + places[result]) for number, result in carry.items()])
     forms = tuple([tape.before.get(id) for id in state])
     gradients = tuple([place for place, id in enumerate(state) if id in tape.gradients])
     return Routine(tuple(steps), map_leaves(to_slot, tape.answer), pairs, forms, gradients)
+
+
+def _drop_unused(tape: Tape) -> tuple[list[Step], dict[int, int]]:
+    """Return the steps without numbers that nothing uses, and the new numbers of results."""
+    used: set[int] = set()
+    kept: list[tuple[int, Step]] = []
+    first = tape.count
+    for step in reversed(tape.steps):
+        first -= step.count
+        if step.framework or first in used or step.op not in (FACT, *NUMBERS):
+            kept.append((first, step))
+            used.update([leaf.key for leaf in leaves((step.args, step.kwargs)) if _is_result(leaf)])
+    numbers = [first + place for first, step in reversed(kept) for place in range(step.count)]
+    return [step for _, step in reversed(kept)], {number: place for place, number in enumerate(numbers)}
+
+
+def _is_result(leaf: object) -> bool:
+    return type(leaf) is Ref and leaf.kind == "result"
 
 
 def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id, int]) -> tuple[str, CodeLine] | None:
@@ -395,20 +411,32 @@ def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id,
     Add to ``carried`` the results of the first run that the second uses in place of state, by the id of that state.
     """
     for first, second, line in zip(one.steps, two.steps, two.lines, strict=False):
-        if (first.op, first.count, first.modes) != (second.op, second.count, second.modes):
-            return f"calls {_short(second)} in one run and {_short(first)} in another", line
-        if signature((first.args, first.kwargs)) != signature((second.args, second.kwargs)):
-            return f"calls {_short(second)} with other kinds of arguments in each run", line
-        pairs = zip(leaves((first.args, first.kwargs)), leaves((second.args, second.kwargs)), strict=True)
-        if not all(_is_same(recorder, *pair, carried) for pair in pairs):
-            return f"calls {_short(second)} with other arguments in each run", line
+        if (problem := _compare(recorder, first, second, carried)) is not None:
+            return problem, line
     if len(one.steps) != len(two.steps):
         longer = max(one, two, key=lambda tape: len(tape.steps))
         place = min(len(one.steps), len(two.steps))
-        return f"calls {_short(longer.steps[place])} in some runs only", longer.lines[place]
+        return f"{_write(longer.steps[place])} in some runs only", longer.lines[place]
     if not _is_same_answer(one.answer, two.answer):
         return "returns something else in each run", recorder.where
     return None
+
+
+def _compare(recorder: Recorder, first: Step, second: Step, carried: dict[Id, int]) -> str | None:
+    """Return how a step of one run differs from that of the next."""
+    if (first.op, first.modes) != (second.op, second.modes):
+        return f"{_write(second)} in one run and {_write(first)} in another"
+    if first.count != second.count:
+        return f"{_write(second)}, which returns {second.count} tensors in one run and {first.count} in another"
+    if signature((first.args, first.kwargs)) != signature((second.args, second.kwargs)):
+        return f"{_write(second)} with other kinds of arguments in each run"
+    pairs = zip(leaves((first.args, first.kwargs)), leaves((second.args, second.kwargs)), strict=True)
+    if all(_is_same(recorder, *pair, carried) for pair in pairs):
+        return None
+    return _BY_LENGTH if second.op == GUARD else f"{_write(second)} with other arguments in each run"
+
+
+_BY_LENGTH = "does something else for each length of its arguments"
 
 
 def _is_same_answer(one: Nested, two: Nested) -> bool:
@@ -439,5 +467,7 @@ def _is_same_constant(one: object, two: object) -> bool:
         return bool(one == two)
 
 
-def _short(step: Step) -> str:
-    return repr(step.op.rsplit(".", 1)[-1].strip("_"))
+def _write(step: Step) -> str:
+    if step.op in (GUARD, FACT):
+        return "decides by the length of an argument"
+    return f"calls {step.op.rsplit('.', 1)[-1].strip('_')!r}"

@@ -35,8 +35,8 @@ from syft_core.plans.program import (
 from syft_core.plans.schedule import Schedule
 from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
-from syft_core.values import Nested, Outcome, Tensor
-from syft_core.workers.addresses.requests import Elsewhere, Process, Request
+from syft_core.values import Nested, Tensor
+from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
 from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
@@ -64,39 +64,11 @@ def require_known_operations(worker: Worker, program: Program) -> None:
     program.prepared  # noqa: B018  # Looks up all operations.
 
 
-def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Outcome:
+def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     """Run a plan on stored objects and numbers, and store the tensors that it returns.
 
     It takes turns with other commands only if it takes long.
     """
-    return _start(_run_plan(worker, message, sender))
-
-
-def _start(process: Process) -> Outcome:
-    """Run a process; return its reply or, if it makes a request, a process that continues with that request."""
-    try:
-        request = next(process)
-    except StopIteration as end:
-        return end.value
-    return _continue(process, request)
-
-
-def _continue(process: Process, request: Request) -> Process:
-    try:
-        while True:
-            try:
-                answer = yield request
-            except Exception as error:  # noqa: BLE001, PERF203  # the process handles it
-                request = process.throw(error)
-            else:
-                request = process.send(answer)
-    except StopIteration as end:
-        return end.value
-    finally:
-        process.close()
-
-
-def _run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     entry = worker.object_store.entry(message.id)
     program = entry.value
     if not isinstance(program, Program):
@@ -298,9 +270,12 @@ class _Call:
     def _put(self, operation: Operation, result: Nested) -> None:
         """Put the results of a step into their slots, and clear the slots that are no longer needed."""
         slots, values, count = self.slots, self.values, operation.step.count
-        if count == 1 and type(result) in _RESULTS:
+        if operation.op is None and type(result) is not Stored:
+            if count:
+                slots[operation.first] = values[operation.first] = result
+        elif count == 1 and type(result) is Stored:
             slots[operation.first] = result
-            values[operation.first] = result.value if type(result) is Stored else result
+            values[operation.first] = result.value
         elif count or result is not None:
             made = [leaf for leaf in leaves(result) if type(leaf) is Stored]
             if len(made) != count:
@@ -345,10 +320,11 @@ class _Call:
 
     def _compute_number(self, operation: Operation) -> Any:
         """Read a number, compute one, or copy a constant."""
-        args = operation.args(self._read(operation))
+        operands = self._read(operation)
+        args = operation.args(operands)
         if operation.step.op == ITEM:
             return self._read_number(self.slots[operation.step.args[0].number], args[0])
-        result = operation.run(*args)
+        result = operation.run(*args, **(operation.kwargs(operands) if operation.kwargs is not None else {}))
         if not is_framework_tensor(type(result)):
             return result
         entry = Stored(result, self.sender.id)
@@ -397,6 +373,3 @@ class _Call:
         placed = keep_tensor(self.worker, made.value, id, self.sender, lineage)
         self.worker.object_store.entry(id).share_memory_with(made.guard)
         return placed
-
-
-_RESULTS = frozenset({Stored, float})

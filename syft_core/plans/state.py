@@ -52,6 +52,15 @@ class Recording:
         objects = find_captured(function, state)
         return _find_settings(objects) == self._settings and self._describe(objects) == self._condition
 
+    def is_current(self, function: Function, state: object) -> bool:
+        """Return whether it fits; quickly, if nothing was replaced."""
+        if self._snapshot.is_current() and self._flags == self._find_flags():
+            return True
+        if not self.fits(function, state):
+            return False
+        self._snapshot, self._flags = Snapshot(self._objects, _find_stateful()), self._find_flags()
+        return True
+
     def require_same_settings(self) -> None:
         """Raise if a setting of a model, an optimizer or the function has changed, which the steps contain."""
         if not self._snapshot.is_current():

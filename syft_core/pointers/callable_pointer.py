@@ -12,6 +12,7 @@ from syft_core.peer import Id
 from syft_core.pointers.meeting import copy_if_plain
 from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import pointer_at
+from syft_core.printing import printable
 from syft_core.tensors.identity import Identified
 from syft_core.values import Function, Nested, Tensor
 
@@ -39,7 +40,7 @@ class ObjectWrapper(Identified):
         return self.obj(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}>{getattr(self.obj, '__name__', type(self.obj).__name__)}"
+        return printable(f"{type(self).__name__}>{getattr(self.obj, '__name__', type(self.obj).__name__)}")
 
 
 class CallablePointer(ObjectPointer):

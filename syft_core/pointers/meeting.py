@@ -79,10 +79,15 @@ def find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, k
             local = arg if large else None
     if others and found is not None and any(isinstance(arg, found.framework.generators) for arg in others):
         raise NotCollocatedError.draw(op.name, found._location.id)
-    if large and found is not None and not found._location.records:
+    if large and found is not None and not (found._location.records or _is_taken_along(op, args)):
         _require_pointer_target(op, found._location, args, kwargs)
         raise _refuse_local(op, found, local)
     return found, plain
+
+
+def _is_taken_along(op: Op, args: Args) -> bool:
+    """Return whether a call takes a local tensor to where a pointer is; a gradient could not come back from there."""
+    return op.joins and is_framework_tensor(type(args[0])) and not getattr(args[0], "requires_grad", False)
 
 
 def _is_foreign(op: Op, leaf: Tensor) -> bool:

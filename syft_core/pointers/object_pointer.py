@@ -12,6 +12,7 @@ from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Fetch, Lease, Tag
 from syft_core.peer import Id, Peer
 from syft_core.pointers.fetches import FetchSteps, complete
+from syft_core.printing import printable
 from syft_core.tensors.identity import ID_PROVIDER, Identified, require_text
 from syft_core.values import Kwargs, Outcome
 
@@ -201,7 +202,7 @@ class ObjectPointer(Identified):
         self.garbage_collect_data = value
 
     def __str__(self) -> str:
-        return self._name() if self.gone is None else f"{self._name()} ({self.gone})"
+        return printable(self._name() if self.gone is None else f"{self._name()} ({self.gone})")
 
     __repr__ = __str__
 

@@ -423,7 +423,7 @@ def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     """Answer an operation from the form of the object; ask for the form if it is not known."""
     plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
     if plain is not None:
-        return op.run(plain, *args[1:])
+        return pointer._location.note_fact(op, pointer, args, {}, op.run(plain, *args[1:]))
     form = (pointer.known_form if pointer._location.predicts else None) or pointer._ask_form()
     if form is None:
         return _ASK_WORKER

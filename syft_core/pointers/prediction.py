@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syft_core.exceptions import SyftError
 from syft_core.hook.attributes import FrameworkAttributes, Op
+from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, is_constant, predictions, remember_prediction
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import is_flat, leaves, map_leaves
@@ -106,13 +107,22 @@ def run(
         prediction = predict(pointer_type, op, pointer.framework, args, kwargs)
     if prediction is None:
         if op.targets(args, kwargs) and len(history_of(pointer_type, args, kwargs)) > 2:
-            location.forget_histories()  # The targets, and what shares memory with them, joined other graphs.
+            location.forget_histories()
         return location.ask(message), not any(leaf is True for leaf in leaves((args, kwargs))), ()
     message.count = prediction.tensors
     location.tell(message)
     if prediction.changed:
         _note_changes(pointer_type, prediction, location, args, kwargs)
+    if len(args) > op.spare and (op.each or not prediction.changed) and _joins_graphs(pointer_type, op, args, kwargs):
+        location.forget_histories()
     return prediction.result, prediction.plain, prediction.shared
+
+
+def _joins_graphs(pointer_type: type[PointerTensor], op: Op, args: Nested, kwargs: Nested) -> bool:
+    """Return whether targets, and what shares memory with them, may have joined the graphs of other operands."""
+    forms = [target.known_form for target in op.targets(args, kwargs) if type(target) is pointer_type]
+    are_results = any(form is None or (form.requires_grad and not form.is_leaf) for form in forms)
+    return are_results and len(history_of(pointer_type, args, kwargs)) > 2
 
 
 def ask_forms(location: Location, operands: Sequence[object], pointer_type: type[PointerTensor]) -> bool:
@@ -304,5 +314,5 @@ def _parts(pointer_type: type[PointerTensor], op: Op, args: Iterable[Nested]) ->
 def _leaf(leaf: Tensor) -> object:
     cls = type(leaf)
     if is_framework_tensor(cls):
-        return (cls, leaf.shape, leaf.dtype, getattr(leaf, "requires_grad", False))
+        return framework_of(leaf).form_of(leaf)
     return (cls, leaf) if is_constant(leaf) else None

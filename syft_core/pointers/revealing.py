@@ -70,6 +70,21 @@ def reveal(op: Op, pointer: Tensor, args: Args, kwargs: Kwargs) -> Nested:
     return dispatch(op, copied_args, copied_kwargs)
 
 
+def reveal_copies(name: str, values: Nested) -> Nested:
+    """Replace wrappers of pointers by copies of the objects for a function called ``name``, if the user consents."""
+
+    def fetch(leaf: Tensor) -> Nested:
+        pointer = getattr(leaf, "child", None)
+        if not isinstance(pointer, ObjectPointer):
+            return leaf
+        reason = None if pointer._location.records else _find_reason(pointer.owner)
+        if reason is None:
+            raise ValueRefusedError.of(name, pointer.location.id)
+        return leaf.get(reason=reason, deregister_ptr=False)
+
+    return map_leaves(fetch, values)
+
+
 def _fetch_known(pointer: Tensor) -> Tensor:
     """Fetch a mask, an index or a length if the worker confirms that it depends only on what this client has sent."""
     form = getattr(pointer, "known_form", None)

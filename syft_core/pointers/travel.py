@@ -244,11 +244,17 @@ class Travelling:
                 "cannot make a pointer private: its data has left; make the data private before it is sent, e.g. "
                 f"`p = y.private_tensor({allowed_users!r}).send(bob)`"
             )
-        if isinstance(below_wrapper(self), NumericTensor) and getattr(self, "requires_grad", False):
+        is_encoded_leaf = isinstance(below_wrapper(self), NumericTensor) and getattr(self, "requires_grad", False)
+        if is_encoded_leaf and not self.is_leaf:  # type: ignore[attr-defined]  # mixed into tensors
             raise OperationNotAllowedError.in_graph("make private")
         users = frozenset([allowed_users] if isinstance(allowed_users, str) else allowed_users)
         layer = keep_words(self, PrivateTensor(users, child=below_wrapper(self)))
-        return layer if no_wrap else keep_words(self, framework_of(self).wrapper(layer))
+        if no_wrap:
+            return layer
+        wrapper = keep_words(self, framework_of(self).wrapper(layer))
+        if is_encoded_leaf:
+            wrapper.requires_grad = True
+        return wrapper
 
     def allow(self, user: str) -> bool:
         """Return whether all private layers of the chain allow ``user``."""

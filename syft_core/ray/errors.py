@@ -14,7 +14,7 @@ class ActorLostError(ConnectionLostError):
 class RayStartError(WorkerError, RuntimeError):
     """Ray, or the actors that host workers, cannot be started."""
 
-    missing = Text("cannot start workers on Ray: Ray is not installed; run `pip install 'syft-core[ray]'`")
+    missing = Text("cannot start workers on Ray: Ray is not installed; run `{install}`")
     local = Text(
         "cannot start Ray on this machine: {why}. Ray does not say more: on a busy machine, one of its processes, the "
         "raylet, ends if others are not ready within 15 seconds, a limit that cannot be changed. Stop other programs "

@@ -8,6 +8,7 @@ import socket
 import tempfile
 from pathlib import Path
 
+from syft_core.exceptions import how_to_install
 from syft_core.ray.errors import RayStartError
 
 CONNECT_SECONDS = 10.0
@@ -28,7 +29,7 @@ def start_ray(address: str | None, cpus: int | None) -> tuple[bool, int]:
     try:
         import ray  # noqa: PLC0415  # optional, and it reads the variables
     except ImportError:
-        raise RayStartError.missing() from None
+        raise RayStartError.missing(how_to_install("ray")) from None
 
     starts = not ray.is_initialized()
     if starts:

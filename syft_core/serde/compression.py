@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syft_core.exceptions import SerdeError
+from syft_core.exceptions import SerdeError, how_to_install
 from syft_core.serde.layout import Frame
 
 try:
@@ -46,7 +46,7 @@ def choose(compression: str) -> Method | None:
     if found is None:
         raise SerdeError(
             f"cannot compress with {compression!r}: the available methods are none, auto, "
-            f"{', '.join(method.name for method in METHODS.values())}; for lz4 run `pip install lz4`"
+            f"{', '.join(method.name for method in METHODS.values())}; for lz4 run `{how_to_install('lz4')}`"
         )
     return found
 
@@ -70,7 +70,7 @@ def decompress(data: Frame, number: int, length: int) -> Frame:
     if method is None:
         raise SerdeError(
             f"cannot decompress a part: method {number} is not available here; for lz4 (2) run "
-            f"`pip install lz4`, or configure the sender to use zlib"
+            f"`{how_to_install('lz4')}`, or configure the sender to use zlib"
         )
     if length > (len(data) + 64) * method.max_ratio:
         raise SerdeError(

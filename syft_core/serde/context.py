@@ -49,7 +49,7 @@ class Limits:
 PEER_LIMITS = Limits(
     max_nodes=100_000,
     max_structure=8 * 2**20,
-    max_bytes=64 * 2**20,
+    max_bytes=2**30,
     max_expanded=64 * 2**20,
     max_range=100_000,
 )

@@ -12,6 +12,7 @@ from types import MemberDescriptorType
 
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
+from syft_core.printing import printable
 from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, qualified_name
 from syft_core.serde.context import Context
@@ -58,6 +59,7 @@ def _detail(payload: Payload, _: Context) -> Exception:
     )
     require(are_valid, "an exception: an attribute is not plain or hides a method")
     # Not through __init__: its arguments are unknown.
+    text = printable(text, lines=True)
     error = kind.__new__(kind, text)
     error.args = (text,)
     for name, value in attributes.items():
@@ -66,7 +68,7 @@ def _detail(payload: Payload, _: Context) -> Exception:
         else:
             vars(error)[name] = value
     if raised != listed:
-        vars(error)["raised_as"] = raised
+        vars(error)["raised_as"] = printable(raised)
     require(_is_printable(error), "an exception: it cannot be printed")
     return error
 

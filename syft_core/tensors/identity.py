@@ -12,6 +12,7 @@ from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.peer import Owner
 from syft_core.pictures import chain_html
+from syft_core.printing import printable
 from syft_core.serde import serialize
 from syft_core.tensors.schema import Schema
 from syft_core.values import Function, Tensor
@@ -165,9 +166,9 @@ def format_chain(wrapper: Tensor) -> str:
     """Return the ``repr`` of a wrapper: its chain, the form of a remote object, tags and the start of a description."""
     lines = [f"(Wrapper)>{wrapper.child!r}{_format_form(end_of(wrapper))}"]
     if wrapper._syft_tags:
-        lines.append("\tTags: " + " ".join(sorted(wrapper._syft_tags)))
+        lines.append("\tTags: " + printable(" ".join(sorted(wrapper._syft_tags))))
     if wrapper._syft_description:
-        lines.append("\tDescription: " + wrapper._syft_description.split("\n")[0])
+        lines.append("\tDescription: " + printable(wrapper._syft_description.split("\n")[0]))
     return "\n".join(lines)
 
 

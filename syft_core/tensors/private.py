@@ -14,6 +14,7 @@ from syft_core.hook.dispatch import TRANSPARENT, dispatch, forward, framework_of
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.peer import Peer
+from syft_core.printing import printable
 from syft_core.serde import codecs
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import build_layer_codec
@@ -69,7 +70,7 @@ class PrivateTensor(AbstractTensor):
         return targets[0] if op.inplace else result
 
     def __str__(self) -> str:
-        listed = ", ".join(sorted(self.allowed_users)) or "nobody"
+        listed = printable(", ".join(sorted(self.allowed_users))) or "nobody"
         return f"{type(self).__name__}>(values for {listed})"
 
     __repr__ = __str__

@@ -95,7 +95,8 @@ class NotForRelease:
     """A number that depends on private data: it computes and compares as a float, and does not print.
 
     It is not a float, because libraries that store, send or print floats would do so with this one: JSON, numpy,
-    formats. ``float(x)`` is the deliberate way to look at it.
+    formats. ``float(x)`` is the deliberate way to look at it; ``"%.2f" % x`` asks for that, too. To format or to round
+    it in any other way raises an error that says so.
     """
 
     __slots__ = ("_value",)
@@ -112,10 +113,15 @@ class NotForRelease:
         return bool(self._value)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: depends on private data, not for release>"
+        return f"<{type(self).__name__}: depends on private data, not for release; float(...) looks at it>"
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        if not spec:
+            return repr(self)
+        raise TypeError(
+            f"cannot format a {type(self).__name__}: it depends on private data, not for release; write "
+            f"`f'{{float(x):{spec}}}'` if you may look at it"
+        )
 
     def __reduce_ex__(self, _protocol: SupportsIndex) -> NoReturn:
         raise TypeError(f"cannot store or send a {type(self).__name__}: it depends on private data, not for release")
@@ -136,8 +142,11 @@ class NotForRelease:
     __eq__, __lt__, __le__ = _compare(operator.eq), _compare(operator.lt), _compare(operator.le)
     __gt__, __ge__ = _compare(operator.gt), _compare(operator.ge)
 
-    def __round__(self, digits: SupportsIndex | None = None) -> NotForRelease:
-        return NotForRelease(round(self._value, digits))
+    def __round__(self, _digits: SupportsIndex | None = None) -> NoReturn:
+        raise TypeError(
+            f"cannot round a {type(self).__name__}: it depends on private data, not for release; write "
+            f"`round(float(x), 2)` if you may look at it"
+        )
 
     def __neg__(self) -> NotForRelease:
         return NotForRelease(-self._value)

@@ -75,14 +75,27 @@ class GNMax:
         answers: torch.Tensor = AdditiveSharingTensor(shares, group).wrap()
         return answers
 
-    def covers(self, request: ReleaseRequest, workers: int) -> bool:
+    def covers(
+        self, request: ReleaseRequest, workers: int, labels: str | None = None, samples: int | None = None
+    ) -> bool:
         """Return whether a request is for answers of exactly such votes, among so many workers, and nothing else.
 
-        The owner of a worker calls it before approving a request.
+        The owner of a worker calls it before approving a request. With ``labels``, the tag of labels that the worker
+        itself has loaded, the votes of this worker must be these, as they are: noise does not protect a record from
+        which a client has made many votes, or many queries. With ``samples``, there must be so many queries. A worker
+        with fewer teachers than another one loads its labels with rows of ``REFUSED``: rows that are added for a vote
+        make them other labels.
         """
         agreed = noisy_max.__name__, tuple(sorted(self._choose_options(workers).items())), workers
         makers = [made_by and (*made_by[:2], len(made_by.parties)) for made_by in request.made_by]
-        return bool(makers) and all(maker == agreed for maker in makers)
+        if not makers or any(maker != agreed for maker in makers):
+            return False
+        operands = [operand for made_by in request.made_by if made_by is not None for operand in made_by.operands]
+        are_known = len(operands) == len(makers) or (labels is None and samples is None)
+        return are_known and all(
+            (labels is None or labels in operand.tags) and (samples is None or operand.shape[1:] == (samples,))
+            for operand in operands
+        )
 
     def guarantee(self, answers: npt.ArrayLike, delta: float, conversion: Conversion = "improved") -> Guarantee:
         """Return what answers have cost, whatever the votes were: refused ones pay for the test."""

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from syft_core.values import Nested
 
 if TYPE_CHECKING:
+    from syft_torch.federated.averages import WeightedMean
     from syft_torch.federated.dataloader import FederatedDataLoader, default_collate
-    from syft_torch.federated.dataset import BaseDataset, FederatedDataset, dataset_federate, find
+    from syft_torch.federated.dataset import BaseDataset, FederatedDataset, PointerDataset, dataset_federate, find
     from syft_torch.federated.errors import FederatedError
+    from syft_torch.federated.evaluation import Evaluation
     from syft_torch.federated.history import History, Row
     from syft_torch.federated.metrics import AUC, ConfusionMatrix, Metric
     from syft_torch.federated.population import Population
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
         TrimmedMean,
         Update,
     )
-    from syft_torch.federated.trainer import Evaluation, FederatedTrainer
+    from syft_torch.federated.trainer import FederatedTrainer
     from syft_torch.federated.utils import (
         accuracy,
         add_model,
@@ -43,15 +45,17 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "averages": "WeightedMean",
     "dataloader": "FederatedDataLoader default_collate",
-    "dataset": "BaseDataset FederatedDataset dataset_federate find",
+    "dataset": "BaseDataset FederatedDataset PointerDataset dataset_federate find",
     "errors": "FederatedError",
+    "evaluation": "Evaluation",
     "history": "History Row",
     "metrics": "AUC ConfusionMatrix Metric",
     "population": "Population",
     "scaling": "Scaling train_test_split",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
-    "trainer": "Evaluation FederatedTrainer",
+    "trainer": "FederatedTrainer",
     "utils": "accuracy add_model create_gaussian_mixture_toy_data extract_batches_per_worker federated_avg "
     "iris_data_partial scale_model",
 }
@@ -75,6 +79,7 @@ __all__ = [
     "Krum",
     "Median",
     "Metric",
+    "PointerDataset",
     "Population",
     "Row",
     "Scaffold",
@@ -82,6 +87,7 @@ __all__ = [
     "Strategy",
     "TrimmedMean",
     "Update",
+    "WeightedMean",
     "accuracy",
     "add_model",
     "create_gaussian_mixture_toy_data",

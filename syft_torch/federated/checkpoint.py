@@ -10,12 +10,13 @@ from pathlib import Path
 
 import torch
 
+from syft_core.exceptions import how_to_install
 from syft_core.files import write_file
 from syft_core.values import Kwargs, Tensor
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.strategies import Strategy, is_setting
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Checkpoint:
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint: the file always is a complete one, the old or the new."""
     tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
-    text = json.dumps({"version": VERSION, "digest": _digest(tensors), **checkpoint.facts})
+    text = json.dumps({"version": VERSION, "digest": digest(tensors), **checkpoint.facts})
     try:
         from safetensors.torch import save as encode  # noqa: PLC0415  # optional
     except ImportError:
@@ -49,26 +50,25 @@ def load(path: Path) -> Checkpoint:
         facts = json.loads(text)
         if facts["version"] != VERSION:
             raise FederatedError.checkpoint(str(path), "another release wrote it", "use that release, or another file")
-        if facts["digest"] != _digest(tensors):
+        if facts["digest"] != digest(tensors):
             raise FederatedError.checkpoint(str(path), "it is damaged", "use a copy of it, or another file")
     except FederatedError:
         raise
     except ImportError:
-        raise FederatedError.checkpoint(
-            str(path), "safetensors is not installed", "run `pip install safetensors`"
-        ) from None
+        advice = f"run `{how_to_install('safetensors')}`"
+        raise FederatedError.checkpoint(str(path), "safetensors is not installed", advice) from None
     except Exception as error:  # noqa: BLE001  # whatever is wrong with a file
         why = f"it is not a checkpoint ({type(error).__name__})"
         raise FederatedError.checkpoint(str(path), why, "give the file of a checkpoint, or a new name") from None
     return Checkpoint(tensors, facts)
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
+def digest(tensors: dict[str, Tensor]) -> str:
     """Return a digest of the names, forms and values of tensors."""
     found = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        found.update(memoryview(tensor.cpu().reshape(-1).view(torch.uint8).numpy()))
+        found.update(memoryview(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy()))
     return found.hexdigest()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from typing import cast
 
 from syft_core.desk.handle import RequestHandle
-from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError
+from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError, SessionLostError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
@@ -25,6 +24,8 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.federated.dataset import BaseDataset, FederatedDataset
+from syft_torch.federated.loops import Batches
+from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
 from syft_torch.federated.training import Evaluate, Train
 
@@ -33,7 +34,7 @@ from syft_torch.federated.training import Evaluate, Train
 class Job:
     """What every client of a run gets: the recorded functions, and the tensors that do not change."""
 
-    train: list[Program]
+    train: Programs
     fixed: list[Tensor]
     settings: Kwargs
     parts: int
@@ -47,8 +48,7 @@ class Job:
 class Measurement:
     """A recorded evaluation."""
 
-    programs: list[Program]
-    fixed: list[Tensor]
+    recorded: Recorded
     settings: Kwargs
     parts: int
 
@@ -59,8 +59,8 @@ class Client:
     def __init__(self, location: Location, datasets: Sequence[BaseDataset]) -> None:
         self.location, self.datasets = location, list(datasets)
         self.id: Id = location.id
-        self._sent: dict[int, tuple[object, list[ObjectPointer], list[PointerTensor]]] = {}
-        """What the worker has of a job, by identity of the job, which is kept."""
+        self._sent: dict[int, tuple[Programs, dict[int, ObjectPointer], list[PointerTensor]]] = {}
+        """What the worker has: for each loss, its programs and its fixed tensors, by identity of what is kept."""
         self.samples = 0
         self.forms: list[list[Form]] = []
 
@@ -89,13 +89,18 @@ class Client:
 
     def count_steps(self, settings: Kwargs) -> int:
         """Return how many steps a training makes."""
-        size = settings["batch_size"]
-        return int(settings["epochs"]) * (1 if size is None else ceil(self.samples / size))
+        batches = Batches.of(self.samples, settings["batch_size"], settings["drop_last"])
+        return int(settings["epochs"]) * batches.count
 
     # --- training
 
     def train(
-        self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, result: int | None = None
+        self,
+        job: Job,
+        weights: Callable[[], Tensor],
+        seed: int | None,
+        correction: Tensor | None,
+        result: int | None = None,
     ) -> tuple[Tensor, float]:
         """Train on the worker, and fetch the difference and the loss."""
         id = new_id() if result is None else result
@@ -106,21 +111,23 @@ class Client:
     def train_there(self, job: Job, weights: Tensor, seed: int | None) -> Tensor:
         """Train on the worker without waiting; return a pointer to the difference, which stays there."""
         id = new_id()
-        self.location.tell(self._make_training(job, weights, seed, None, id))
+        self.location.tell(self._make_training(job, lambda: weights, seed, None, id))
         self.location.drop(id + 1)
         framework = self.location.client.attributes_of("torch")
         return framework.wrapper(pointer_at(self.location, id, framework, self.location.client))
 
-    def _make_training(self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int) -> Train:
-        plans, fixed = self._send(job, job.train, job.fixed)
-        return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, id, seed, correction)
+    def _make_training(
+        self, job: Job, weights: Callable[[], Tensor], seed: int | None, correction: Tensor | None, id: int
+    ) -> Train:
+        plans, fixed = self._send(job.train, job.fixed, job.settings)
+        return Train(plans, weights(), fixed, self.pointers, job.parts, job.settings, id, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float) -> Tensor:
         """Measure on the worker, and fetch the sums."""
         id = new_id()
 
         def make() -> Evaluate:
-            plans, fixed = self._send(measurement, measurement.programs, measurement.fixed)
+            plans, fixed = self._send(measurement.recorded.programs, measurement.recorded.fixed, measurement.settings)
             return Evaluate(plans, weights, fixed, self.pointers, measurement.parts, measurement.settings, id)
 
         (sums,) = self._run(make, (id,), reason, patience)
@@ -133,13 +140,18 @@ class Client:
             return self._fetch(ids, reason, patience)
         except (ConnectionLostError, ObjectNotFoundError) as error:
             self._sent.clear()
-            if not _has_forgotten(error):
+            if not self._has_forgotten(error):
                 raise
         for dataset in self.datasets:
             dataset.find_again()
         self.describe()  # It may have other samples than before.
         self.location.tell(make())
         return self._fetch(ids, reason, patience)
+
+    def _has_forgotten(self, error: Exception) -> bool:
+        """Return whether the worker was started again, or does not have an object any more."""
+        is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
+        return is_lost or isinstance(error, ObjectNotFoundError)
 
     def _fetch(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
         try:
@@ -161,23 +173,29 @@ class Client:
         released = RequestHandle.ask(self.location, ids, None, reason).wait(patience).get(reason)
         return released if isinstance(released, list) else [released]
 
-    def _send(self, key: object, programs: Sequence[Program], fixed: Sequence[Tensor]) -> tuple[tuple[Id, ...], Args]:
+    def _send(self, programs: Programs, fixed: Sequence[Tensor], settings: Kwargs) -> tuple[tuple[Id, ...], Args]:
         """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""
-        if id(key) not in self._sent:
-            owner = cast("BaseWorker", self.location.client)
-            plans = []
-            for program in programs:
-                plan = ObjectPointer(self.location, new_id(), owner=owner)
-                try:
-                    self.location.tell(Store(plan._id_at_location, program))
-                except BaseException:
-                    plan.gone = "it could not be sent"
-                    raise
-                plans.append(plan)
+        owner = cast("BaseWorker", self.location.client)
+        batches = Batches.of(self.samples, settings["batch_size"], settings.get("drop_last", False))
+        needed = programs.find(batches.lengths)
+        known = self._sent.get(id(programs))
+        if known is None:
             tensors = [send_copy(tensor.detach(), owner, self.location) for tensor in fixed]
-            self._sent[id(key)] = key, plans, tensors
-        _, plans, tensors = self._sent[id(key)]
-        return tuple([plan._id_at_location for plan in plans]), tuple(tensors)
+            known = self._sent[id(programs)] = programs, {}, tensors
+        _, plans, tensors = known
+        for program in needed:
+            if id(program) not in plans:
+                plans[id(program)] = self._send_program(program, owner)
+        return tuple([plans[id(program)]._id_at_location for program in needed]), tuple(tensors)
+
+    def _send_program(self, program: Program, owner: BaseWorker) -> ObjectPointer:
+        plan = ObjectPointer(self.location, new_id(), owner=owner)
+        try:
+            self.location.tell(Store(plan._id_at_location, program))
+        except BaseException:
+            plan.gone = "it could not be sent"
+            raise
+        return plan
 
     def find_values(self) -> list[list[Tensor]] | None:
         """Return the plain data of a worker in this process, by dataset; None if it is anything else."""
@@ -191,11 +209,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client {self.id!r}: {self.samples} samples>"
-
-
-def _has_forgotten(error: Exception) -> bool:
-    """Return whether the worker was started again, or does not have an object any more."""
-    return isinstance(error, ObjectNotFoundError) or "cannot continue the session" in str(error)
 
 
 class PopulationClient(Client):

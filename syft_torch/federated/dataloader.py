@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
+from syft_core.location import WorkerLike
 from syft_core.peer import Id
 from syft_core.values import Nested
 from syft_torch.federated.errors import FederatedError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from syft_torch.federated.dataset import BaseDataset
 
 _log = logging.getLogger(__name__)
+V = TypeVar("V")
+_END = object()
 
 
 def default_collate(batch: Sequence[Nested]) -> Nested:
@@ -39,8 +42,29 @@ def default_collate(batch: Sequence[Nested]) -> Nested:
     raise TypeError(f"cannot collate a {type(first).__name__}: pass a `collate_fn` that stacks such samples")
 
 
+class ByWorker(dict[Id, V]):
+    """A dict by the ids of workers that takes the workers themselves as keys, too."""
+
+    def __missing__(self, key: WorkerLike) -> V:
+        if (id := getattr(key, "id", None)) is None or id not in self:
+            raise KeyError(key)
+        return self[id]
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or super().__contains__(getattr(key, "id", _END))
+
+    def get(self, key: Nested, default: Nested = None) -> Nested:
+        """Return the value of a worker, or ``default``."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+
 class FederatedDataLoader:
     """Iterates over batches of a ``FederatedDataset``, worker after worker; a batch never mixes workers.
+
+    ``next(loader)`` continues the iteration that was begun last.
 
     Args:
         federated_dataset: the dataset.
@@ -78,6 +102,7 @@ class FederatedDataLoader:
         self.collate_fn, self.iter_per_worker = collate_fn, iter_per_worker
         count = len(self.workers) if iter_per_worker else num_iterators
         self.num_iterators = max(1, min(count, len(self.workers)))
+        self._iterator: Iterator[Nested] | None = None
 
     def count(self, worker: Id) -> int:
         """Return how many batches a worker has."""
@@ -89,8 +114,16 @@ class FederatedDataLoader:
         return sum(1 for _ in self._schedule([[None] * self.count(worker) for worker in self.workers]))
 
     def __iter__(self) -> Iterator[Nested]:
+        self._iterator = self._iterate()
+        return self._iterator
+
+    def __next__(self) -> Nested:
+        """Return the next item of the iteration that was begun last, or of a new one."""
+        return next(self._iterator if self._iterator is not None else iter(self))
+
+    def _iterate(self) -> Iterator[Nested]:
         for found in self._schedule([_Batches(self, worker) for worker in self.workers]):
-            batches = {worker: take() for worker, take in found.items()}
+            batches = ByWorker({worker: take() for worker, take in found.items()})
             yield batches if self.iter_per_worker or self.num_iterators > 1 else next(iter(batches.values()))
 
     def _schedule(self, sources: Sequence[Nested]) -> Iterator[dict[Id, Nested]]:
@@ -112,9 +145,6 @@ class FederatedDataLoader:
             if not found:
                 return
             yield found
-
-
-_END = object()
 
 
 class _Batches:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
+from weakref import WeakSet
 
 import torch
 from torch.utils.data import Dataset
@@ -14,8 +15,9 @@ from syft_core.location import WorkerLike
 from syft_core.peer import Id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import get_all
+from syft_core.printing import printable
 from syft_core.values import Nested, Tensor
-from syft_torch.federated.dataloader import default_collate
+from syft_torch.federated.dataloader import ByWorker, default_collate
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.sums import sum_columns
 from syft_torch.federated.tables import MEAN, Missing, fill_in, find_fill, require_agreement, select
@@ -31,8 +33,8 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         data: the inputs, one sample in each row; several tensors for a model with several inputs.
         targets: the targets, in the same order.
         transform: a function of a numpy array, applied to the input of each sample that is read here.
-        owner: not used; accepted for programs written for PySyft 0.2, as is ``id``.
-        id: see above.
+        owner: the worker to which the dataset belongs, by default the local one; only kept.
+        id: a name; only kept.
         tags: the tags that the tensors get when they are sent.
         description: the description that they get.
 
@@ -53,7 +55,10 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         description: str | None = None,
     ) -> None:
         self.data, self.targets = data, targets
+        self.owner = current_worker() if owner is None else owner
         self.transform_, self.id, self.tags, self.description = transform, id, tuple(tags), description
+        self.part_of: WeakSet[FederatedDataset] = WeakSet()
+        """The federated datasets that it belongs to; while there are any, it is not changed."""
         _require_equal_lengths(self.parts)
 
     @property
@@ -78,37 +83,60 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
             return element
         return torch.as_tensor(self.transform_(element.numpy()))
 
+    def get_data(self) -> Parts:
+        """Return the inputs."""
+        return self.data
+
+    def get_targets(self) -> Tensor:
+        """Return the targets."""
+        return self.targets
+
+    def tag(self, *tags: str) -> BaseDataset:
+        """Add tags, which the tensors get, too, and return this dataset."""
+        self.tags = tuple(dict.fromkeys((*self.tags, *tags)))
+        return self._map(lambda part: part.tag(*tags))
+
+    def describe(self, description: str) -> BaseDataset:
+        """Set the description, also of the tensors, and return this dataset."""
+        self.description = description
+        return self._map(lambda part: part.describe(description))
+
     def transform(self, transform: Callable[[Tensor], Tensor]) -> None:
         """Replace the inputs by a function of them; they must be here."""
         if any(type(part) is not torch.Tensor for part in self.inputs):
             raise TypeError("cannot transform a dataset: its inputs are not plain tensors; transform it before sending")
         self._set([transform(part) for part in self.inputs])
 
-    def send(self, worker: WorkerLike) -> BaseDataset:
+    def send(self, location: WorkerLike) -> BaseDataset:
         """Send the tensors to a worker, and return this dataset, which refers to them from now on."""
+        self._require_free("send")
         parts = [part.tag(*self.tags) if self.tags else part for part in self.parts]
         if self.description is not None:
             parts = [part.describe(self.description) for part in parts]
-        *inputs, self.targets = [part.send(worker) for part in parts]
+        *inputs, self.targets = [part.send(location) for part in parts]
         self._set(inputs)
         return self
 
     def get(self) -> BaseDataset:
         """Fetch the tensors, and return this dataset."""
+        self._require_free("fetch")
         *inputs, self.targets = get_all(*self.parts)
         self._set(inputs)
         return self
 
     def fix_prec(self, *args: Nested, **kwargs: Nested) -> BaseDataset:
         """Encode all tensors with fixed precision."""
+        self._require_free("encode")
         return self._map(lambda part: part.fix_prec(*args, **kwargs))
 
     def float_prec(self, *args: Nested, **kwargs: Nested) -> BaseDataset:
         """Decode all tensors."""
+        self._require_free("decode")
         return self._map(lambda part: part.float_prec(*args, **kwargs))
 
     def share(self, *args: Nested, **kwargs: Nested) -> BaseDataset:
         """Share all tensors among workers."""
+        self._require_free("share")
         return self._map(lambda part: part.share(*args, **kwargs))
 
     fix_precision, float_precision = fix_prec, float_prec
@@ -136,6 +164,11 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
             made.search = lambda worker: function(*search(worker))
         return made
 
+    def _require_free(self, action: str) -> None:
+        """Raise if the dataset is part of a federated one, which expects it where it is."""
+        if self.part_of:
+            raise FederatedError.part(action, self.location.id)
+
     def _set(self, inputs: Sequence[Tensor]) -> None:
         self.data = tuple(inputs) if isinstance(self.data, tuple | list) else inputs[0]
 
@@ -149,17 +182,22 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         return f"<BaseDataset: {shapes}{'' if self.location is None else f' on {self.location.id!r}'}>"
 
 
+PointerDataset = BaseDataset
+"""The name of PySyft 0.2 for a dataset whose tensors are on a worker."""
+
+
 class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
-    """The datasets of several workers; a worker may have several."""
+    """The datasets of several workers, by the worker or its id; a worker may have several."""
 
     def __init__(self, datasets: Iterable[BaseDataset]) -> None:
-        self.datasets: dict[Id, list[BaseDataset]] = {}
+        self.datasets: ByWorker[list[BaseDataset]] = ByWorker()
         for dataset in datasets:
             if not isinstance(dataset, BaseDataset):
                 raise FederatedError.not_a_dataset(type(dataset).__name__)
             if dataset.location is None:
                 raise FederatedError.local_dataset(len(dataset))
             self.datasets.setdefault(dataset.location.id, []).append(dataset)
+            dataset.part_of.add(self)
         self._merged: dict[Id, BaseDataset] = {}
 
     @property
@@ -167,25 +205,35 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         """The ids of the workers."""
         return list(self.datasets)
 
-    def __getitem__(self, worker_id: Id) -> BaseDataset:
+    def __getitem__(self, worker: WorkerLike) -> BaseDataset:
         """Return the dataset of a worker; several are joined there."""
-        found = self.datasets[worker_id]
+        id = _id_of(worker)
+        found = self.datasets[id]
         if len(found) == 1:
             return found[0]
-        if worker_id not in self._merged:
-            self._merged[worker_id] = _join(found)
-        return self._merged[worker_id]
+        if id not in self._merged:
+            self._merged[id] = _join(found)
+            self._merged[id].part_of.add(self)
+        return self._merged[id]
 
-    def get_dataset(self, worker: Id) -> BaseDataset:
+    def get_dataset(self, worker: WorkerLike) -> BaseDataset:
         """Fetch the dataset of a worker, and remove it from this one."""
-        dataset = self[worker].get()
-        del self.datasets[worker]
-        self._merged.pop(worker, None)
+        dataset, id = self[worker], _id_of(worker)
+        for part in (dataset, *self.datasets[id]):
+            part.part_of.discard(self)
+        try:
+            dataset.get()
+        except BaseException:
+            for part in (dataset, *self.datasets[id]):
+                part.part_of.add(self)
+            raise
+        del self.datasets[id]
+        self._merged.pop(id, None)
         return dataset
 
-    def count(self, worker: Id) -> int:
+    def count(self, worker: WorkerLike) -> int:
         """Return how many samples a worker has."""
-        return sum(map(len, self.datasets[worker]))
+        return sum(map(len, self.datasets[_id_of(worker)]))
 
     def __iter__(self) -> Iterator[BaseDataset]:
         return (dataset for found in self.datasets.values() for dataset in found)
@@ -195,7 +243,7 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
 
     def __repr__(self) -> str:
         text = f"FederatedDataset\n    Distributed accross: {', '.join(map(str, self.workers))}\n"
-        return f"{text}    Number of datapoints: {len(self)}\n"
+        return printable(f"{text}    Number of datapoints: {len(self)}\n", lines=True)
 
 
 def dataset_federate(dataset: Nested, workers: Sequence[WorkerLike]) -> FederatedDataset:

@@ -16,20 +16,24 @@ from math import isfinite
 
 import torch
 
+from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError
 from syft_core.exceptions import GetNotPermittedError, SyftError
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
-from syft_core.values import Nested, Tensor
+from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated import loops
 from syft_torch.federated.clients import Client, Job
-from syft_torch.federated.layout import Layout
+from syft_torch.federated.layout import MAX_COUNT, Layout
 from syft_torch.federated.losses import Loss, ModelForms
-from syft_torch.federated.strategies import Update
+from syft_torch.federated.memory import uses_small_floats
+from syft_torch.federated.strategies import Update, is_finite
 
 _log = logging.getLogger(__name__)
 CHUNK = 10
 """How many clients are stacked: more do not fit a processor's cache."""
+MAX_STACKED_WEIGHTS = 300_000
+"""Up to how many weights models are stacked without being asked to: ``benchmarks/stacking.py`` measures it."""
 MAX_THREADS = 64
 
 
@@ -38,12 +42,19 @@ class Task:
     """One training of one client."""
 
     client: Client
-    weights: Tensor
+    find_weights: Callable[[], Tensor]
+    """Returns the weights: they are not kept while the worker trains."""
     seed: int | None
     correction: Tensor | None
+    job: Job
     version: int = 0
     """How often the weights had been updated."""
     result: int | None = None
+
+    @property
+    def weights(self) -> Tensor:
+        """The weights before the training."""
+        return self.find_weights()
 
 
 ClientOutcome = Update | Exception
@@ -54,8 +65,6 @@ class Acceptance:
     """Which updates are used."""
 
     layout: Layout
-    size: int
-    """How many of the weights are parameters."""
     max_norm: float | None
 
     def find_fault(self, update: Update) -> str | None:
@@ -65,14 +74,22 @@ class Acceptance:
             return "its update has another size than the model"
         if difference.layout is not torch.strided or difference.dtype != self.layout.dtype:
             return "its update has another dtype or layout than the model"
+        return self._find_wrong_value(update)
+
+    def _find_wrong_value(self, update: Update) -> str | None:
+        """Return which of its values is a reason to reject an update, or None."""
+        difference = update.difference
         if not is_finite(difference):
             return "its update has values that are not finite"
         if not isfinite(update.loss):
             return "its loss is not finite"
         if self.max_norm is not None:
-            norm = float(torch.linalg.vector_norm(difference[: self.size], dtype=torch.float64))
-            if norm > self.max_norm:
+            parameters = difference[: self.layout.parameters]
+            if float(torch.linalg.vector_norm(parameters, dtype=torch.float64)) > self.max_norm:
                 return f"the norm of its update is larger than {self.max_norm}"
+        counts = difference[self.layout.counts]
+        if bool((counts != counts.round()).any()) or bool((counts.abs() > MAX_COUNT).any()):
+            return f"it counts in its buffers, and not with whole numbers up to {MAX_COUNT}"
         return None
 
     def explain(self, outcome: ClientOutcome) -> str | None:
@@ -82,15 +99,11 @@ class Acceptance:
         return explain(outcome)
 
 
-def is_finite(tensor: Tensor) -> bool:
-    """Return whether all values are finite."""
-    # The sum is a quick test: it is not finite if one value is not, and may overflow.
-    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
-
-
 def explain(error: Exception) -> str:
     """Return the text of an error: a worker sends only what the reader may know."""
-    if isinstance(error, GetNotPermittedError):
+    if isinstance(error, ReleasePendingError):
+        return f"{error}, or give owners more time: `FederatedTrainer(..., patience=3600)`"
+    if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError):
         return f'{error}, or let the trainer ask for each result: `FederatedTrainer(..., reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
@@ -100,8 +113,7 @@ class Engine:
 
     name = "workers"
 
-    def __init__(self, job: Job, lr: float | None) -> None:
-        self.job, self._lr = job, lr
+    def __init__(self) -> None:
         self._here: deque[Task] = deque()
         self._done: queue.SimpleQueue[tuple[Task, ClientOutcome, int]] = queue.SimpleQueue()
         self._waiting: deque[Task] = deque()
@@ -157,9 +169,9 @@ class Engine:
             return error.with_traceback(None)
 
     def _train(self, task: Task, client: Client) -> Update:
-        difference, loss = client.train(self.job, task.weights, task.seed, task.correction, task.result)
-        steps = client.count_steps(self.job.settings)
-        return Update(client.id, difference, client.samples, loss, steps, self._lr)
+        settings = task.job.settings
+        difference, loss = client.train(task.job, task.find_weights, task.seed, task.correction, task.result)
+        return Update(client.id, difference, client.samples, loss, client.count_steps(settings), find_lr(settings))
 
 
 class StackedEngine(Engine):
@@ -170,11 +182,8 @@ class StackedEngine(Engine):
 
     name = "stacked"
 
-    def __init__(self, job: Job, lr: float | None) -> None:
-        super().__init__(job, lr)
-        self._shape = ModelForms(job.train[0], len(job.fixed), job.parts)
-        losses = [Loss(program, job.parts) for program in job.train]
-        self._task = loops.Recipe(losses, self._shape, loops.Settings.read(job.settings))
+    def __init__(self) -> None:
+        super().__init__()
         self._ready: deque[tuple[Task, ClientOutcome]] = deque()
 
     def __len__(self) -> int:
@@ -191,7 +200,7 @@ class StackedEngine(Engine):
 
     def _run_here(self) -> tuple[Task, ClientOutcome]:
         chunk = [self._here.popleft()]
-        while self._here and len(chunk) < CHUNK and self._here[0].weights is chunk[0].weights:
+        while self._here and len(chunk) < CHUNK and _are_alike(self._here[0], chunk[0]):
             chunk.append(self._here.popleft())
         with ExitStack() as stack:
             opened = [task for task in chunk if self._open(task, stack)]
@@ -202,6 +211,15 @@ class StackedEngine(Engine):
                 for task in opened:
                     self._ready.append((task, self._finish(task)))
         return self._ready.popleft()
+
+    @staticmethod
+    def _find_recipe(task: Task) -> loops.Recipe:
+        """Return what clients with the data of one compute with."""
+        job, settings = task.job, loops.Settings.read(task.job.settings)
+        batches = loops.Batches.of(task.client.samples, settings.batch_size, settings.drop_last)
+        programs = job.train.find(batches.lengths)
+        shape = ModelForms(programs[0], len(job.fixed), job.parts)
+        return loops.Recipe([Loss(program, job.parts) for program in programs], shape, settings)
 
     def _open(self, task: Task, stack: ExitStack) -> bool:
         try:
@@ -227,10 +245,12 @@ class StackedEngine(Engine):
         seeds, corrections = [task.seed for task, _ in found], [task.correction for task, _ in found]
         if len({correction is None for correction in corrections}) > 1:
             corrections = [torch.zeros_like(group[0].weights) if c is None else c for c in corrections]
-        fixed, data = [tensor.detach() for tensor in self.job.fixed], [parts for _, parts in found]
+        fixed, data = [tensor.detach() for tensor in group[0].job.fixed], [parts for _, parts in found]
         try:
             with torch.enable_grad():
-                stacked = loops.train_stacked(self._task, group[0].weights, fixed, data, seeds, corrections)
+                stacked = loops.train_stacked(
+                    self._find_recipe(group[0]), group[0].weights, fixed, data, seeds, corrections
+                )
         except Exception as error:  # noqa: BLE001  # of one of them: each trains alone, and reports its own error
             _log.warning("cannot stack %d clients (%s): each trains alone", len(found), type(error).__name__)
             return {}
@@ -240,6 +260,16 @@ class StackedEngine(Engine):
             task.result = new_id()
             results[task.client.id, task.result] = differences[place].clone(), means[place].clone()
         return results
+
+
+def find_lr(settings: Kwargs) -> float | None:
+    """Return the learning rate of an optimizer, if it has one for all parameters."""
+    groups = settings["groups"]
+    return groups[0][0].get("lr") if len(groups) == 1 else None
+
+
+def _are_alike(one: Task, other: Task) -> bool:
+    return one.weights is other.weights and one.job is other.job
 
 
 def run_on_each(clients: Iterable[Client], function: Callable[[Client], Nested]) -> Iterator[tuple[Client, Nested]]:
@@ -290,25 +320,30 @@ def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
 
 def can_stack(job: Job, wanted: str | None) -> bool:
     """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
-    obstacle = find_obstacle(job)
+    shape = ModelForms(job.train.all[0], len(job.fixed), job.parts)
+    losses = [Loss(program, job.parts) for program in job.train.all]
+    obstacle = find_obstacle(shape, losses)
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
-    return obstacle is None and (wanted == "stacked" or not _is_slow(job))
+    return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))
 
 
-def find_obstacle(job: Job) -> str | None:
+def find_obstacle(shape: ModelForms, losses: Sequence[Loss]) -> str | None:
     """Return why the models of several clients cannot be trained in one loop with the same results, or None."""
-    shape = ModelForms(job.train[0], len(job.fixed), job.parts)
     if len(shape.forms) > len(shape.parameters):
         return "the model has running statistics, for instance batch norm"
-    if any(Loss(program, job.parts).is_random for program in job.train):
+    if any(loss.is_random for loss in losses):
         return "the model or the loss draws random numbers, for instance dropout"
+    if any(uses_small_floats(loss) for loss in losses):
+        return "it computes with less than 32 bits, and its rounding would differ"
     return None
 
 
-def _is_slow(job: Job) -> bool:
+def _is_slow(job: Job, weights: int) -> bool:
     """Return whether stacking is likely to take longer."""
-    names = [step.op for program in job.train for step in program.routines[0].steps if step.framework]
+    if weights > MAX_STACKED_WEIGHTS:
+        return True
+    names = [step.op for program in job.train.all for step in program.routines[0].steps if step.framework]
     return any(word in name for name in names for word in _SLOW_STACKED)
 
 

@@ -57,6 +57,19 @@ class FederatedError(SyftError, ValueError):
     uneven_samples = Text("cannot collate samples of different lengths: pass a `collate_fn` that pads them")
     not_federated = Text("cannot use a {kind}: expected a FederatedDataset; make one with `dataset.federate(workers)`")
     batch_size = Text("cannot load batches of {size!r} samples: the size must be a positive integer")
+    part = Text(
+        "cannot {action} a dataset that is part of a federated one: the others would lose it; fetch and remove it with "
+        "`federated.get_dataset({worker!r})`, or fetch a copy: `[part.copy().get() for part in dataset.parts]`",
+        order="action worker",
+    )
+    scores = Text(
+        "cannot compute the accuracy of scores with shape {shape}: they need one row for each sample and at least two "
+        "classes; for one score, compare it with a threshold: `((scores > 0.5).float() == target).float().mean()`"
+    )
+    targets = Text(
+        "cannot compute the accuracy with targets of shape {found} for scores of shape {scores}: each sample needs the "
+        "number of its class, or one score for each class"
+    )
     no_models = Text("cannot average models: none were given; pass a dict with at least one")
     weights = Text("cannot average models: the weights must not be negative, and at least one must be positive")
     other_model = Text("cannot combine models: their parameters have other names or shapes; use models of one kind")
@@ -66,7 +79,6 @@ class FederatedError(SyftError, ValueError):
     plan = Text("cannot train with the plan {plan!r}: {why}; record the loss with `fl.FederatedTrainer`")
     operands = Text("cannot train on worker {worker!r}: {why}; {advice}")
     settings = Text("cannot train: the setting {name!r} {why}; see `fl.FederatedTrainer`")
-    changed = Text("cannot finish the training on worker {worker!r}: its data changed meanwhile; train again")
 
     # --- the trainer
 
@@ -74,6 +86,16 @@ class FederatedError(SyftError, ValueError):
     loss = Text(
         "cannot record the {what}: it returns {found}; each function must return a tensor with one real number, e.g. a "
         "mean"
+    )
+    average = Text(
+        "cannot combine the metric {metric!r} of several workers: it is neither a mean over samples, also with weights "
+        "for classes, nor a sum, so its value on all data does not follow from those on parts; return "
+        "`fl.WeightedMean(total, weight)`, a sum over samples and what divides it, or replace it, e.g. "
+        '`evaluate(metrics={{"loss": f}})`'
+    )
+    many_lengths = Text(
+        "cannot record the loss for batches of {count} lengths: {why}; give a `batch_size`, so that there are fewer "
+        "lengths, or compute with `x.shape[0]` instead of `len(x)`, without a branch"
     )
     form = Text(
         "cannot train: worker {worker!r} has {found}, and worker {other!r} has {expected}; give all data the same form"

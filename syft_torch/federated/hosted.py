@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -21,8 +22,8 @@ from syft_core.ray.workers import PER_ACTOR, Agents
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated.clients import Client, Job, PopulationClient, point_to
-from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task
-from syft_torch.federated.losses import ModelForms
+from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, find_lr
+from syft_torch.federated.losses import ModelForms, Programs
 from syft_torch.federated.population import Population
 from syft_torch.federated.strategies import Update
 
@@ -38,7 +39,6 @@ class HostedEngine(Engine):
     def __init__(
         self,
         job: Job,
-        lr: float | None,
         acceptance: Acceptance,
         sums: bool,
         stacks: bool,
@@ -46,10 +46,10 @@ class HostedEngine(Engine):
         population: Population | None,
         timeout: float | None,
     ) -> None:
-        super().__init__(job, lr)
+        super().__init__()
         self._actors, self._population, self._sums, self._timeout = list(actors), population, sums, timeout
-        settings = {"size": acceptance.size, "max_norm": acceptance.max_norm, "sums": sums, "stacks": stacks, "lr": lr}
-        value = {"train": job.train, "fixed": job.fixed, "settings": job.settings, "parts": job.parts, **settings}
+        settings = {"max_norm": acceptance.max_norm, "sums": sums, "stacks": stacks}
+        value = {"train": job.train.known, "fixed": job.fixed, "parts": job.parts, **settings}
         self._agents = Agents(current_worker(), "federated training", value, population)
         self._queued: list[Task] = []
 
@@ -60,7 +60,7 @@ class HostedEngine(Engine):
         """Queue a training in an actor; run others as usual."""
         # Whoever waits for the decision of an owner must not keep the actor busy.
         is_hosted = self._population is not None or find_actor(task.client) is not None
-        if is_hosted and not self.job.reason:
+        if is_hosted and not task.job.reason:
             self._queued.append(task)
         else:
             super().submit(task)
@@ -77,9 +77,9 @@ class HostedEngine(Engine):
         self._queued.clear()
 
     def _start(self) -> None:
-        groups: dict[int, list[Task]] = {}
+        groups: dict[tuple[int, int], list[Task]] = {}
         for task in self._queued:
-            groups.setdefault(id(task.weights), []).append(task)
+            groups.setdefault((id(task.weights), id(task.job)), []).append(task)
         self._queued = []
         for tasks in groups.values():
             shared = self._agents.share(tasks[0].weights)
@@ -105,7 +105,8 @@ class HostedEngine(Engine):
         try:
             ready = [task for task in tasks if self._settle(task, outcomes)]
             if ready:
-                found = self._agents.run(actor, [self._describe(task) for task in ready], shared, self._timeout)
+                described = ready[0].job.settings, [self._describe(task) for task in ready]
+                found = self._agents.run(actor, described, shared, self._timeout)
                 outcomes.update(self._read(ready, found))
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
             for task in tasks:
@@ -139,7 +140,9 @@ class HostedEngine(Engine):
                 outcomes[id(task)] = WorkerError(why)
             else:
                 difference = found["mean"] if self._sums else found["differences"][place]
-                outcomes[id(task)] = Update(task.client.id, difference, samples, loss, steps, self._lr)
+                outcomes[id(task)] = Update(
+                    task.client.id, difference, samples, loss, steps, find_lr(task.job.settings)
+                )
         return outcomes
 
 
@@ -154,20 +157,22 @@ class TrainingAgent:
 
     def __init__(self, place: AgentPlace, value: Kwargs, population: Population | None) -> None:
         self._place, self._population = place, population
-        job = Job(value["train"], value["fixed"], value["settings"], value["parts"])
-        self._engine = (StackedEngine if value["stacks"] else Engine)(job, value["lr"])
-        layout = ModelForms(job.train[0], len(job.fixed), job.parts).layout
-        self._acceptance = Acceptance(layout, value["size"], value["max_norm"])
+        job = self._job = Job(Programs(value["train"]), value["fixed"], {}, value["parts"])
+        self._engine = (StackedEngine if value["stacks"] else Engine)()
+        layout = ModelForms(job.train.all[0], len(job.fixed), job.parts).layout
+        self._acceptance = Acceptance(layout, value["max_norm"])
         self._sums = value["sums"]
         self._clients: dict[Id, tuple[Nested, Client]] = {}
 
     def run(self, task: Nested, shared: Tensor) -> Kwargs:
         """Train clients; return what is known of each, and the mean of the updates, or all of them."""
-        collected = _Sum(shared) if self._sums else _All(shared, len(task))
-        rows: list[Nested] = [None] * len(task)
-        for place, (id, ids, seed, correction) in enumerate(task):
+        settings, described = task
+        collected = _Sum(shared, self._acceptance.layout.counts) if self._sums else _All(shared, len(described))
+        job = replace(self._job, settings=settings)
+        rows: list[Nested] = [None] * len(described)
+        for place, (id, ids, seed, correction) in enumerate(described):
             try:
-                self._engine.submit(Task(self._find(id, ids), shared, seed, correction, place))
+                self._engine.submit(Task(self._find(id, ids), lambda: shared, seed, correction, job, place))
             except Exception as error:  # noqa: BLE001, PERF203  # it is reported, and the others go on
                 rows[place] = self._acceptance.explain(error), 0, 0.0, 0
         while len(self._engine):
@@ -194,19 +199,24 @@ class TrainingAgent:
 
 
 class _Sum:
-    """The mean of updates, weighted by samples; needs memory for one."""
+    """The mean of updates, weighted by samples, with the sums of their counts; needs memory for one update."""
 
-    def __init__(self, weights: Tensor) -> None:
+    def __init__(self, weights: Tensor, counts: slice = slice(0, 0)) -> None:
         self._dtype, self._total, self._samples = weights.dtype, torch.zeros_like(weights, dtype=torch.float64), 0
+        self._where = counts
+        self._counts = self._total[self._where].clone()
 
     def add(self, _place: int, update: Update) -> None:
         """Add an update."""
         self._total.add_(update.difference, alpha=update.samples)
+        self._counts.add_(update.difference[self._where])
         self._samples += update.samples
 
     def finish(self) -> Kwargs:
         """Return the mean."""
-        return {"mean": (self._total / max(self._samples, 1)).to(self._dtype)}
+        mean = self._total / max(self._samples, 1)
+        mean[self._where] = self._counts
+        return {"mean": mean.to(self._dtype)}
 
 
 class _All:

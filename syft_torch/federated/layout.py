@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import weakref
+from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
 
@@ -10,17 +12,31 @@ import torch
 
 from syft_core.values import Nested, Tensor
 
+MAX_COUNT = 1 << 24
+"""Up to which number every whole number can be represented in a flat tensor."""
+
 
 class Layout:
-    """Where each tensor of a list is in a flat tensor."""
+    """Where each tensor of a list is in a flat tensor: parameters, then statistics (running means), then counts.
 
-    def __init__(self, forms: Sequence[Nested]) -> None:
+    The first ``parameters`` tensors are parameters, by default all. Of the other ones, those that are not real are
+    counts. The flat tensor has at least 32 bits for each number, so that small differences of small types are not lost.
+    """
+
+    def __init__(self, forms: Sequence[Nested], parameters: int | None = None) -> None:
         self.shapes = [tuple(form.shape) for form in forms]
         self.dtypes = [form.dtype for form in forms]
         self.sizes = [prod(shape) for shape in self.shapes]
         self.total = sum(self.sizes)
-        self.dtype = reduce(torch.promote_types, self.dtypes) if forms else torch.float32
-        self.is_uniform = len(set(self.dtypes)) < 2
+        real = [dtype for dtype in self.dtypes if dtype.is_floating_point]
+        self.dtype = reduce(torch.promote_types, real, torch.float32)
+        self.is_uniform = set(self.dtypes) <= {self.dtype}
+        self.parameters = sum(self.sizes[:parameters])
+        """How many of the numbers are parameters."""
+        count = len(self.sizes) if parameters is None else parameters
+        counts = sum([self.sizes[place] for place in range(count, len(forms)) if self.dtypes[place] not in real])
+        self.statistics = slice(self.parameters, self.total - counts)
+        self.counts = slice(self.total - counts, self.total)
 
     def split(self, flat: Tensor) -> list[Tensor]:
         """Return the tensors: views of the flat tensor, or copies of another dtype.
@@ -29,7 +45,7 @@ class Layout:
         """
         parts = flat.split(self.sizes, dim=-1)
         lead = flat.shape[:-1]
-        views = [part.view(*lead, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        views = [part.view((*lead, *shape)) for part, shape in zip(parts, self.shapes, strict=True)]
         return views if self.is_uniform else [view.to(kind) for view, kind in zip(views, self.dtypes, strict=True)]
 
     def join(self, tensors: Sequence[Tensor], lead: tuple[int, ...] = ()) -> Tensor:
@@ -37,3 +53,20 @@ class Layout:
         if not tensors:
             return torch.zeros(*lead, 0)
         return torch.cat([tensor.detach().reshape(*lead, -1).to(self.dtype) for tensor in tensors], dim=-1)
+
+
+class Remade:
+    """A tensor that is made when it is needed, and made again if nobody has kept it: large models need the memory."""
+
+    def __init__(self, make: Callable[[], Tensor]) -> None:
+        self._make, self._lock = make, threading.Lock()
+        self._find: Callable[[], Tensor | None] = lambda: None
+
+    def __call__(self) -> Tensor:
+        """Return the tensor; all who need it at the same time share it."""
+        with self._lock:
+            found = self._find()
+            if found is None:
+                found = self._make()
+                self._find = weakref.ref(found)
+            return found

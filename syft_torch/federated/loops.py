@@ -17,6 +17,7 @@ from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated import optimizers
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.layout import Layout
 from syft_torch.federated.losses import Loss, ModelForms
 
 MAX_BLOCK = 1 << 24
@@ -43,6 +44,8 @@ class Settings:
     """The largest norm of the difference."""
     clip_grad: float | None = None
     """The largest norm of a gradient."""
+    drop_last: bool = False
+    """Whether a last batch that is not full is left out."""
     proximal: float = 0.0
     """How strongly the weights are drawn to those received: the factor mu of FedProx."""
 
@@ -86,6 +89,7 @@ _VALID: dict[str, Callable[[Nested], bool]] = {
     "batch_size": lambda value: value is None or _is_count(value, 1 << 40),
     "optimizer": lambda value: type(value) is str,
     "groups": _are_groups,
+    "drop_last": lambda value: type(value) is bool,
     "clip": is_size,
     "clip_grad": is_size,
     "proximal": lambda value: optimizers.is_finite(value) and value >= 0,
@@ -114,13 +118,46 @@ class Recipe:
 
     def lengths(self, samples: int) -> list[int]:
         """Return the lengths of batches that occur."""
-        return find_lengths(samples, self.settings.batch_size)
+        batches = Batches.of(samples, self.settings.batch_size, self.settings.drop_last)
+        return batches.lengths
 
 
-def find_lengths(samples: int, batch_size: int | None) -> list[int]:
-    """Return the lengths of the batches of a number of samples."""
-    size = min(batch_size or samples, samples)
-    return [size, *([samples % size] if samples % size else [])]
+@dataclass(frozen=True)
+class Batches:
+    """How a worker divides its samples into batches.
+
+    All batches are full, but the last one may have fewer samples, or one more: a single sample that is left over joins
+    the batch before, because models with batch norm cannot be trained on one. With ``drop_last``, samples that do not
+    fill a batch are left out of an epoch, unless there is no other batch.
+    """
+
+    size: int
+    count: int
+    end: int
+    """How many samples are used."""
+
+    @classmethod
+    def of(cls, samples: int, batch_size: int | None, drop_last: bool = False) -> Batches:
+        """Divide a number of samples."""
+        size = min(batch_size or samples, samples)
+        count, rest = divmod(samples, size)
+        if drop_last:
+            return cls(size, count, count * size)
+        return cls(size, count + (rest > 1), samples)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of batches that occur, the usual one first."""
+        last = self.end - (self.count - 1) * self.size
+        return list(dict.fromkeys([self.size, last] if self.count > 1 else [last]))
+
+    def split(self, most: int) -> Iterator[list[slice]]:
+        """Yield the batches in order, in blocks of about ``most`` samples."""
+        step = max(most // self.size, 1)
+        for first in range(0, self.count, step):
+            places = range(first, min(first + step, self.count))
+            ends = [self.end if place == self.count - 1 else (place + 1) * self.size for place in places]
+            yield [slice(place * self.size, end) for place, end in zip(places, ends, strict=True)]
 
 
 # --- one model
@@ -157,7 +194,8 @@ def train(
         yield None
     if not shape.layout.is_uniform:
         flat = shape.layout.join(tensors)
-    yield clip(flat.sub_(weights), settings.clip), torch.tensor(total / seen, dtype=torch.float64)
+    difference = clip(flat.sub_(weights), settings.clip, shape.layout)
+    yield difference, torch.tensor(total / seen, dtype=torch.float64)
 
 
 def evaluate(task: Recipe, weights: Tensor, fixed: Sequence[Tensor], parts: Sequence[Tensor]) -> Iterator[Nested]:
@@ -214,12 +252,16 @@ class _Pull:
             parameter.grad.add_(correction)
 
 
-def clip(difference: Tensor, largest: float | None) -> Tensor:
-    """Scale a difference, in place, such that its norm is not larger than allowed."""
-    if largest is None:
-        return difference
-    norm = torch.linalg.vector_norm(difference, dim=-1, keepdim=True, dtype=torch.float64)
-    return difference.mul_((largest / norm.clamp(min=largest)).to(difference.dtype))
+def clip(difference: Tensor, largest: float | None, layout: Layout) -> Tensor:
+    """Scale the parameters in a difference, in place, such that their norm is not larger than allowed.
+
+    Statistics and counts are not scaled, and do not count: they are no steps of an optimizer.
+    """
+    if largest is not None:
+        parameters = difference[..., : layout.parameters]
+        norm = torch.linalg.vector_norm(parameters, dim=-1, keepdim=True, dtype=torch.float64)
+        parameters.mul_((largest / norm.clamp(min=largest)).to(difference.dtype))
+    return difference
 
 
 def iter_batches(
@@ -227,20 +269,19 @@ def iter_batches(
 ) -> Iterator[list[Tensor]]:
     """Yield the batches of all epochs; a batch never shares memory with the data if it may be changed."""
     samples = len(parts[0])
-    size = min(settings.batch_size or samples, samples)
+    batches = Batches.of(samples, settings.batch_size, settings.drop_last)
     generator = None if seed is None else torch.Generator().manual_seed(seed & MASK)
     row = sum(part[:1].nbytes for part in parts)
-    block = max(MAX_BLOCK // max(row, 1) // size, 1) * size
     for _ in range(settings.epochs):
         order = None if generator is None else torch.randperm(samples, generator=generator)
-        for start in range(0, samples, block):
-            rows = slice(start, min(start + block, samples))
+        for block in batches.split(MAX_BLOCK // max(row, 1)):
+            start, rows = block[0].start, slice(block[0].start, block[-1].stop)
             if order is not None:
                 shuffled = [part.index_select(0, order[rows].to(part.device)) for part in parts]
             else:
                 shuffled = [part[rows].clone() if are_written else part[rows] for part in parts]
-            for place in range(0, rows.stop - rows.start, size):
-                yield [part[place : place + size] for part in shuffled]
+            for batch in block:
+                yield [part[batch.start - start : batch.stop - start] for part in shuffled]
 
 
 @contextlib.contextmanager
@@ -323,7 +364,7 @@ def train_stacked(
         let_others_go_first()
     if not shape.layout.is_uniform:
         flat = shape.layout.join(tensors, (count,))
-    return clip(flat.sub_(weights), settings.clip), total / seen
+    return clip(flat.sub_(weights), settings.clip, shape.layout), total / seen
 
 
 @cache
@@ -351,15 +392,16 @@ def _iter_stacked(
     A batch is overwritten by those after it.
     """
     samples = len(clients[0][0])
-    size = min(settings.batch_size or samples, samples)
+    batches = Batches.of(samples, settings.batch_size, settings.drop_last)
     row = len(clients) * sum(part[:1].nbytes for part in clients[0])
-    block = min(max(MAX_STACKED // max(row, 1) // size, 1) * size, samples)
+    most = MAX_STACKED // max(row, 1)
+    longest = max(block[-1].stop - block[0].start for block in batches.split(most))
     generators = [None if seed is None else torch.Generator().manual_seed(seed & MASK) for seed in seeds]
-    stacked = [part.new_empty((len(clients), block, *part.shape[1:])) for part in clients[0]]
+    stacked = [part.new_empty((len(clients), longest, *part.shape[1:])) for part in clients[0]]
     for _ in range(settings.epochs):
         orders = [None if each is None else torch.randperm(samples, generator=each) for each in generators]
-        for start in range(0, samples, block):
-            rows = slice(start, min(start + block, samples))
+        for block in batches.split(most):
+            start, rows = block[0].start, slice(block[0].start, block[-1].stop)
             length = rows.stop - rows.start
             for place, (parts, order) in enumerate(zip(clients, orders, strict=True)):
                 for target, part in zip(stacked, parts, strict=True):
@@ -367,8 +409,8 @@ def _iter_stacked(
                         target[place, :length].copy_(part[rows])
                     else:
                         torch.index_select(part, 0, order[rows], out=target[place, :length])
-            for first in range(0, length, size):
-                yield [part[:, first : min(first + size, length)] for part in stacked]
+            for batch in block:
+                yield [part[:, batch.start - start : batch.stop - start] for part in stacked]
 
 
 def _clip_grads(trained: Sequence[Tensor], largest: float) -> None:

@@ -7,6 +7,7 @@ tensors that stay as they are, then the parts of a batch. A form of the program 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,12 +20,12 @@ from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.plans.errors import PlanError
-from syft_core.plans.plan import Plan
-from syft_core.plans.program import CONSTANT, NUMBERS, Operation, Program, Slot, Step, look_up
+from syft_core.plans.plan import ANY_LENGTHS, Plan
+from syft_core.plans.program import ITEM, Operation, Program, Slot, Step, look_up
 from syft_core.serde import serialize
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.layout import Layout
+from syft_torch.federated.layout import MAX_COUNT, Layout
 
 # --- recording
 
@@ -33,16 +34,73 @@ from syft_torch.federated.layout import Layout
 class Recorded:
     """A recorded loss, and the local tensors that it was recorded with."""
 
-    programs: list[Program]
-    """One for all batch lengths, or one for each length if the steps depend on it."""
+    programs: Programs
     trained: list[Tensor]
-    """The parameters, then the buffers that training changes."""
+    """The parameters, then the buffers that training changes: first those that are real, then counts."""
     parameters: int
     """How many of them are parameters."""
     fixed: list[Tensor]
     """The tensors that stay as they are."""
     answer: list[Form]
     """The forms of what it returns."""
+    digest: int = 0
+    """The digest of the values of the fixed tensors."""
+
+    def has_changed(self) -> bool:
+        """Return whether a new recording would differ: a setting, a part of the model or a fixed tensor has changed."""
+        return not all(plan.is_current for plan in self.programs.plans) or self.digest != _digest(self.fixed)
+
+
+class Programs:
+    """The programs of a loss: one for all lengths of batches, or one for all lengths for which it does the same."""
+
+    def __init__(self, programs: list[Program], cover: Cover | None = None, rewrite: Function | None = None) -> None:
+        self.all = programs
+        self._cover, self._rewrite = cover, rewrite
+        self._of_length: dict[int, Program] = {}
+        self._lock, self._thread = threading.Lock(), threading.get_ident()
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of these programs; none in another process than that which recorded them."""
+        return [] if self._cover is None else self._cover.plans
+
+    def find(self, lengths: Sequence[int]) -> list[Program]:
+        """Return what a worker needs for batches of these lengths: one program for all of them, or one for each."""
+        with self._lock:
+            places = [self._find_place(length) for length in lengths]
+            if len(set(places)) < 2:
+                return [self.all[place] for place in places[:1]]
+            return [self._set_length(length, self.all[place]) for length, place in zip(lengths, places, strict=True)]
+
+    @property
+    def known(self) -> list[Program]:
+        """The programs for all lengths that were recorded, for a process that cannot record others."""
+        return self.all[:1] if len(self.all) == 1 or self._cover is None else self.find(self._cover.lengths)
+
+    def _find_place(self, length: int) -> int:
+        can_record = threading.get_ident() == self._thread  # Others may read the model meanwhile.
+        if self._cover is None or not (can_record or length in self._cover.lengths):
+            fitting = (-1, length) if self._cover is None else (length,)
+            known = (place for place, program in enumerate(self.all) if program.inputs[-1].shape[0] in fitting)
+            if (place := next(known, None)) is None:
+                raise FederatedError.plan("loss", f"it was not recorded for batches of {length} samples")
+            return place
+        place = self._cover.find(length)
+        if place == len(self.all) and self._rewrite is not None:
+            self.all.append(self._rewrite(self._cover.plans[place]))
+        return place
+
+    def _set_length(self, length: int, program: Program) -> Program:
+        """Return a program for batches of one length only."""
+        found = self._of_length.get(length)
+        if found is None:
+            inputs = [
+                form((length, *known.shape[1:]), None, known.dtype) if -1 in known.shape else known
+                for known in program.inputs
+            ]
+            found = self._of_length[length] = replace(program, inputs=tuple(inputs))
+        return found
 
 
 def record(
@@ -55,46 +113,126 @@ def record(
 ) -> Recorded:
     """Record ``function(model, *batch)`` for batches of parts with these forms, whose first lengths may differ.
 
-    If the steps depend on the length of a batch, they are recorded for each of ``lengths``. ``captured`` has further
-    functions and models that ``function`` uses. With ``weights``, the first inputs are those of another recording.
+    One recording serves all ``lengths`` if the steps do not depend on the length, or compute with it. If they decide
+    something by it, there is one for all lengths for which the same is decided. ``captured`` has further functions and
+    models that ``function`` uses. With ``weights``, the first inputs are those of another recording.
     """
 
     def loss(*batch: Tensor) -> Nested:
         return function(model, *batch)
 
-    plans, state = [], (model, function, *captured)
-    try:
-        shapes, dtypes = [(-1, *(part.shape or ())[1:]) for part in parts], [part.dtype for part in parts]
-        plans.append(Plan("loss", loss, state=state, args_shape=shapes, args_dtypes=dtypes).build())
-    except PlanError as error:
-        if not _depends_on_length(error) or not lengths:
-            raise
+    _require_momentum(model)
+    shapes, dtypes = [(-1, *(part.shape or ())[1:]) for part in parts], [part.dtype for part in parts]
+
+    def build(of: tuple[int, int]) -> Plan:
+        state = (model, function, *captured)
+        return Plan("loss", loss, state=state, args_shape=shapes, args_dtypes=dtypes, lengths=of).build()
+
+    return _combine(model, Cover.make(build, lengths), weights)
+
+
+MAX_RECORDINGS = 64
+"""How often a loss is recorded at most, if it decides something by the length of a batch."""
+
+
+class Cover:
+    """Plans of one function that together serve all lengths of batches that occur."""
+
+    def __init__(self, build: Callable[[tuple[int, int]], Plan]) -> None:
+        self._build = build
+        self.plans: list[Plan] = []
+        self._served: dict[int, int] = {}
+        """The number of the plan that serves each length."""
+        self._why = "it decides something by the length of a batch"
+
+    @classmethod
+    def make(cls, build: Callable[[tuple[int, int]], Plan], lengths: Sequence[int]) -> Cover:
+        """Record a function for these lengths, at first such that one plan may serve all of them."""
+        found = cls(build)
+        try:
+            found.plans.append(build(ANY_LENGTHS))
+        except Exception as error:
+            if not lengths:
+                raise
+            found._why = str(error)
+        if found.plans and lengths and not any(_serves(found.plans[0], length) for length in lengths):
+            found.plans.clear()
         for length in lengths:
-            examples = [torch.zeros(length, *(part.shape or ())[1:], dtype=part.dtype) for part in parts]
-            plans.append(Plan("loss", loss, state=state).build(*examples))
-    return _combine(model, plans, weights)
+            found.find(length)
+        return found
+
+    @property
+    def lengths(self) -> list[int]:
+        """All lengths that were asked for."""
+        return list(self._served)
+
+    def find(self, length: int) -> int:
+        """Return the number of the plan that serves a length; record the function for it if there is none."""
+        known = self._served.get(length)
+        if known is None:
+            known = next((place for place, plan in enumerate(self.plans) if _serves(plan, length)), None)
+            if known is None:
+                if len(self.plans) == MAX_RECORDINGS:
+                    raise FederatedError.many_lengths(MAX_RECORDINGS, self._why)
+                known = self._add(length)
+            self._served[length] = known
+        return known
+
+    def _add(self, length: int) -> int:
+        """Record the function for a length; if it fails for that one, the workers will tell, with any plan."""
+        try:
+            self.plans.append(self._build((length, length)))
+        except PlanError:
+            raise
+        except Exception:  # an error of the user's function, for instance of batch norm for one sample
+            if not self.plans:
+                raise
+            return 0
+        return len(self.plans) - 1
 
 
-def _depends_on_length(error: PlanError) -> bool:
-    return "in each run" in str(error) or "some runs only" in str(error) or "in another" in str(error)
+def _require_momentum(model: nn.Module) -> None:
+    """Raise if a layer reads how many batches it has had, which decides what the step computes."""
+    for name, layer in model.named_modules():
+        is_counted = getattr(layer, "track_running_stats", False) and getattr(layer, "momentum", 0) is None
+        if is_counted and layer.training:
+            why = f"the layer {name!r} ({type(layer).__name__}) has momentum=None, and reads its count of batches"
+            raise FederatedError.trainer(why, "give it a momentum, e.g. 0.1")
 
 
-def _combine(model: nn.Module, plans: list[Plan], weights: Recorded | None) -> Recorded:
+def _serves(plan: Plan, length: int) -> bool:
+    """Return whether the steps of a plan can be replayed for batches of a length; on tensors without values."""
+    program, tensors = _require_stateless(plan)
+    forms = [_form_of(tensor, is_parameter=False) for tensor in tensors]
+    moved = _rewrite(plan, forms, {id(tensor): place for place, tensor in enumerate(tensors)})
+    shapes = [[length if side == -1 else side for side in known.shape] for known in moved.inputs]
+    kinds = [known.dtype for known in moved.inputs]
+    shadows = [torch.empty(shape, dtype=kind, device="meta") for shape, kind in zip(shapes, kinds, strict=True)]
+    try:
+        Loss(moved, len(program.inputs)).rehearse(shadows)
+    except Exception:  # noqa: BLE001  # it is recorded for this length, which shows the errors of the function itself
+        return False
+    return True
+
+
+def _digest(tensors: Sequence[Tensor]) -> int:
+    return hash(serialize([tensor.detach() for tensor in tensors]))
+
+
+def _combine(model: nn.Module, cover: Cover, weights: Recorded | None) -> Recorded:
     """Give all plans the same inputs: trained tensors, fixed tensors, batch."""
     used: dict[int, Tensor] = {}
     written: set[int] = set()
-    for plan in plans:
+    for plan in cover.plans:
         program, tensors = _require_stateless(plan)
         used.update({id(tensor): tensor for tensor in tensors})
         written |= {id(tensors[place]) for place in _find_written(program)}
     if weights is None:
         parameters = _find_parameters(model, used)
-        moving = [
-            tensor
-            for tensor in model.buffers()
-            if id(tensor) in used and id(tensor) in written and tensor.is_floating_point()
-        ]
-        trained, count = [*parameters, *moving], len(parameters)
+        moving = [buffer for buffer in model.buffers() if id(buffer) in used and id(buffer) in written]
+        _require_numbers(moving)
+        trained = [*parameters, *sorted(moving, key=lambda buffer: not buffer.is_floating_point())]
+        count = len(parameters)
     else:
         trained, count = weights.trained, weights.parameters
     owned = set(map(id, trained))
@@ -102,10 +240,10 @@ def _combine(model: nn.Module, plans: list[Plan], weights: Recorded | None) -> R
     order = [*trained, *fixed]
     places = {id(tensor): place for place, tensor in enumerate(order)}
     forms = [_form_of(tensor, place < count) for place, tensor in enumerate(order)]
-    answers = [answer for plan in plans for answer in plan._known.values()]
-    return Recorded(
-        [_rewrite(plan, forms, places) for plan in plans], trained, count, fixed, answers[0] if answers else []
-    )
+    answers = [answer for plan in cover.plans for answer in plan._known.values()]
+    rewrite = partial(_rewrite, forms=forms, places=places)
+    programs = Programs([rewrite(plan) for plan in cover.plans], cover, rewrite)
+    return Recorded(programs, trained, count, fixed, answers[0] if answers else [], _digest(fixed))
 
 
 def _find_parameters(model: nn.Module, used: dict[int, Tensor]) -> list[Tensor]:
@@ -117,6 +255,16 @@ def _find_parameters(model: nn.Module, used: dict[int, Tensor]) -> list[Tensor]:
     if not all(tensor.is_floating_point() for tensor in found):
         raise FederatedError.trainer("a parameter is not real", "use real floating-point parameters")
     return found
+
+
+def _require_numbers(moving: Sequence[Tensor]) -> None:
+    """Raise unless buffers that training changes can be combined: they are real, or count something."""
+    for buffer in moving:
+        if buffer.is_complex():
+            raise FederatedError.trainer("training changes a complex buffer", "keep its real and its imaginary part")
+        if not buffer.is_floating_point() and bool((buffer.double().abs() > MAX_COUNT).any()):
+            why = f"training changes a buffer with whole numbers above {MAX_COUNT}"
+            raise FederatedError.trainer(why, "use real numbers, which are averaged")
 
 
 def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
@@ -147,6 +295,8 @@ def _form_of(tensor: Tensor, is_parameter: bool) -> Form:
 def _rewrite(plan: Plan, forms: list[Form], places: dict[int, int]) -> Program:
     """Return the program of a plan with its state among the inputs, before the batch."""
     program, tensors = _require_stateless(plan)
+    if not all(id(tensor) in places for tensor in tensors):
+        raise FederatedError.plan("loss", "it uses other tensors for some lengths of batches")
     batch, routine = len(program.inputs), program.routines[-1]
     start = batch + len(program.state)
 
@@ -238,8 +388,8 @@ class Loss:
     def _put(self, operation: Operation, result: Nested, slots: list[Nested]) -> None:
         """Put the results of a step into their slots, and clear the slots that are no longer needed."""
         count = operation.step.count
-        if count == 1 and isinstance(result, torch.Tensor | float):
-            slots[operation.first] = result
+        if operation.op is None or (count == 1 and isinstance(result, torch.Tensor)):
+            slots[operation.first : operation.first + count] = [result] * count
         elif count:
             made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
             if len(made) != count:
@@ -288,7 +438,7 @@ def _find_fault(step: Step, framework: FrameworkAttributes) -> str | None:
     if any(type(leaf) is Slot and leaf.attr is not None for leaf in leaves((step.args, step.kwargs))):
         return "it reads a gradient"
     if not step.framework:
-        return None if step.op == CONSTANT or step.op in NUMBERS else "it reads a value"
+        return "it reads a value" if step.op == ITEM else None
     if step.framework != framework.ALIAS:
         return f"it uses {step.framework!r}"
     op = look_up(step)
@@ -326,4 +476,4 @@ class ModelForms:
     @cached_property
     def layout(self) -> Layout:
         """The layout of the flat weights."""
-        return Layout(self.forms)
+        return Layout(self.forms, len(self.parameters))

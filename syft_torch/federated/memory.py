@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_torch.federated.losses import Loss
 
 
 def measure_peak(function: Function, args: Args) -> int:
@@ -22,6 +24,36 @@ def measure_peak(function: Function, args: Args) -> int:
     except Exception:  # noqa: BLE001  # on the meta device torch may raise any error; the function itself says why
         return peak.most
     return peak.most
+
+
+def uses_small_floats(loss: Loss) -> bool:
+    """Return whether a step of a loss computes with floats of less than 32 bits; found by trial."""
+    forms = loss.program.inputs
+    length = next(iter(loss.lengths))
+    lead = len(forms) - loss.batch
+    shapes = [
+        tuple(known.shape) if place < lead else (2 if length < 0 else length, *known.shape[1:])
+        for place, known in enumerate(forms)
+    ]
+    found = _Dtypes()
+    with found, torch.no_grad(), suppress(Exception):  # What the steps before an error used is known, too.
+        loss.rehearse([torch.empty(s, dtype=f.dtype, device="meta") for s, f in zip(shapes, forms, strict=True)])
+    return any(dtype.is_floating_point and dtype.itemsize < torch.float32.itemsize for dtype in found.dtypes)
+
+
+class _Dtypes(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
+    """Collects the types of all tensors that operations get or return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dtypes: set[torch.dtype] = set()
+
+    def __torch_dispatch__(
+        self, func: Function, types: Nested, args: Args = (), kwargs: Kwargs | None = None
+    ) -> Nested:
+        result = func(*args, **(kwargs or {}))
+        self.dtypes |= {leaf.dtype for leaf in leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)}
+        return result
 
 
 def _to_meta(leaf: Nested) -> Nested:

@@ -24,6 +24,8 @@ OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
 several workers can be stacked."""
 _IGNORED = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
 """Options that choose a kernel; a worker chooses its own."""
+_OF_SCHEDULERS = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
+"""Numbers that schedulers keep in the groups."""
 
 Groups = tuple[tuple[Kwargs, tuple[int, ...]], ...]
 """The numbers of each group, and the places of its parameters."""
@@ -31,16 +33,25 @@ Groups = tuple[tuple[Kwargs, tuple[int, ...]], ...]
 
 def describe(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> tuple[str, Groups]:
     """Return the name and the numbers of the optimizer that a function makes for the parameters of a model."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    made: Nested = make(iter(parameters)) if callable(make) else make
+    return describe_made(make_here(make, model), model)
+
+
+def make_here(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> optim.Optimizer:
+    """Return the optimizer that a function makes for the parameters of a model."""
+    made: Nested = make(iter(_find_parameters(model))) if callable(make) else make
     if not (callable(make) and isinstance(made, optim.Optimizer)):
         raise FederatedError.trainer(
             f"the optimizer is a {type(made).__name__}", "pass a function, e.g. `lambda p: optim.SGD(p, lr=0.1)`"
         )
+    return made
+
+
+def describe_made(made: optim.Optimizer, model: nn.Module) -> tuple[str, Groups]:
+    """Return the name and the numbers of an optimizer of the parameters of a model."""
     name = type(made).__name__
     if OPTIMIZERS.get(name) is not type(made):
         raise FederatedError.trainer(f"workers do not have the optimizer {name}", f"use one of {', '.join(OPTIMIZERS)}")
-    places = {id(parameter): place for place, parameter in enumerate(parameters)}
+    places = {id(parameter): place for place, parameter in enumerate(_find_parameters(model))}
     groups = []
     for group in made.param_groups:
         found = tuple([places[id(p)] for p in group["params"] if id(p) in places])
@@ -50,8 +61,12 @@ def describe(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> tup
     return name, tuple(groups)
 
 
+def _find_parameters(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
 def _find_numbers(group: Kwargs) -> Kwargs:
-    return {name: _to_number(name, value) for name, value in group.items() if name not in _IGNORED}
+    return {name: _to_number(name, value) for name, value in group.items() if name not in _IGNORED | _OF_SCHEDULERS}
 
 
 def _to_number(name: str, value: Nested) -> Nested:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TypeVar
 
 import torch
@@ -14,6 +15,7 @@ import torch
 from syft_core.peer import Id
 from syft_core.values import Kwargs, Tensor
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.layout import Layout
 
 
 @dataclass
@@ -22,7 +24,9 @@ class Update:
 
     worker: Id
     difference: Tensor
-    """The weights after training minus those that it got, as a flat tensor.
+    """The parameters after training minus those that it got, as a flat tensor of at least 32 bits for each number.
+
+    Until it is given to a strategy, statistics and counts of the model follow the parameters.
 
     If the strategy needs the mean alone, workers on Ray return the mean of all in one actor, and share it here.
     """
@@ -33,8 +37,13 @@ class Update:
     lr: float | None = None
     """The learning rate of its optimizer, if it has one for all parameters."""
     weight: float = 1.0
-    """A factor for updates that are stale, in asynchronous rounds."""
+    """How much the difference counts: less than 1 if it is stale, in asynchronous rounds."""
+    statistics: Tensor | None = None
+    """The difference of the running statistics, if the model has some."""
 
+
+ROUNDING = 1e-9
+"""By how much a product of floats may be below a whole number."""
 
 F = TypeVar("F", bound=Callable[..., Tensor])
 
@@ -50,7 +59,26 @@ def of_mean(aggregate: F) -> F:
 
 def uses_mean(strategy: Strategy) -> bool:
     """Return whether a strategy needs nothing but the mean."""
-    return getattr(type(strategy).aggregate, "uses_mean", False)
+    kind = type(strategy)
+    return all(getattr(method, "uses_mean", False) for method in (kind.aggregate, kind.combine_statistics))
+
+
+def require_updates(strategy: Strategy, count: int) -> None:
+    """Raise if a round has fewer updates than a strategy needs to be robust."""
+    if count < strategy.needed:
+        why = f"it needs {strategy.needed} updates, and there are {count}; use more workers"
+        raise FederatedError.strategy(repr(strategy), why)
+
+
+def require_ageless(strategy: Strategy) -> None:
+    """Raise unless a strategy combines updates of several ages as it should."""
+    if not (uses_mean(strategy) or strategy.takes_stale):
+        why = (
+            "it combines updates of one round, and ignores the weight of older ones; leave out `buffer`, or use one "
+            "that computes a mean, such as `fl.FedAvg()`; a strategy of your own that multiplies each difference by "
+            "`update.weight` says `takes_stale = True`"
+        )
+        raise FederatedError.strategy(repr(strategy), why)
 
 
 def merge(updates: Sequence[Update]) -> list[Update]:
@@ -68,9 +96,25 @@ def merge(updates: Sequence[Update]) -> list[Update]:
 class Strategy:
     """The base class of strategies. Attributes that are numbers and tensors are saved in checkpoints."""
 
+    takes_stale = False
+    """Whether it multiplies each difference by ``update.weight``, so that it can be used in asynchronous rounds.
+
+    Strategies that need nothing but the mean do so without saying it.
+    """
+
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
         """Return the new weights; there is at least one update. Neither argument may be changed."""
         raise NotImplementedError("cannot use a strategy without a method: define `aggregate`")
+
+    @of_mean
+    def combine_statistics(self, statistics: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Return the new running statistics of the model; by default, add the mean difference."""
+        return statistics + find_mean(to_statistics(updates))
+
+    @property
+    def needed(self) -> int:
+        """How many updates a round needs at least."""
+        return 1
 
     @property
     def proximal(self) -> float:
@@ -96,18 +140,77 @@ def is_setting(value: object) -> bool:
     return value is None or isinstance(value, int | float | str)
 
 
+def to_statistics(updates: Sequence[Update]) -> list[Update]:
+    """Return updates whose differences are those of the running statistics."""
+    return [replace(update, difference=update.statistics, statistics=None) for update in updates]
+
+
+def by_parts(aggregate: F) -> F:
+    """Mark an ``aggregate`` in which each new weight depends on the same place of the weights and differences alone.
+
+    Then large models are combined in parts, without another copy of all weights. A method that overrides it is not
+    marked.
+    """
+    aggregate.by_parts = True  # type: ignore[attr-defined]  # of functions
+    return aggregate
+
+
+def goes_by_parts(strategy: Strategy) -> bool:
+    """Return whether a strategy may combine parts of the weights by themselves."""
+    return getattr(type(strategy).aggregate, "by_parts", False)
+
+
 def find_mean(updates: Sequence[Update]) -> Tensor:
-    """Return the mean of the differences, weighted by samples."""
-    total = sum([update.samples * update.weight for update in updates])
+    """Return the mean of the differences, weighted by samples; a stale one counts less, and the others not more.
+
+    So it is FedBuff's sum of differences, each times its weight, divided by their number (Nguyen et al. 2022), if all
+    workers have as many samples.
+    """
+    total = sum([update.samples for update in updates])
     mean = torch.zeros_like(updates[0].difference)
     for update in updates:
         mean.add_(update.difference, alpha=update.samples * update.weight / total)
     return mean
 
 
+def combine(strategy: Strategy, layout: Layout, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+    """Return the new weights of a round, as one flat tensor.
+
+    The strategy combines the parameters, and the running statistics. Counts, such as that of batches, are added up,
+    as if one program had done all trainings.
+    """
+    merged = merge(updates)
+    counts = weights[layout.counts] + sum([update.difference[layout.counts] for update in merged])
+    statistics = weights[layout.statistics]
+    for update in merged:
+        update.statistics = update.difference[layout.statistics] if len(statistics) else None
+        update.difference = update.difference[: layout.parameters]
+    found = [_require_weights(strategy, "aggregate", weights[: layout.parameters], merged)]
+    if len(statistics):
+        found.append(_require_weights(strategy, "combine_statistics", statistics, merged))
+    return torch.cat([*[each.to(weights.dtype) for each in found], counts])
+
+
+def _require_weights(strategy: Strategy, name: str, weights: Tensor, updates: Sequence[Update]) -> Tensor:
+    """Return what a method of a strategy returns; raise unless it can take the place of the weights."""
+    found: object = getattr(strategy, name)(weights, updates)
+    if not isinstance(found, torch.Tensor) or found.shape != weights.shape:
+        raise FederatedError.strategy(repr(strategy), f"`{name}` must return weights of the same size")
+    if not is_finite(found):
+        raise FederatedError.strategy(repr(strategy), f"`{name}` returned values that are not finite")
+    return found
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return whether all values are finite."""
+    # The sum is a quick test: it is not finite if one value is not, and may overflow.
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
 class FedAvg(Strategy):
     """The mean of all updates, weighted by samples (McMahan et al. 2017)."""
 
+    @by_parts
     @of_mean
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
         """Add the mean difference."""
@@ -224,8 +327,10 @@ class Scaffold(Strategy):
         c = torch.zeros_like(weights) if self.c is None else self.c
         change, mean = torch.zeros_like(weights), torch.zeros_like(weights)
         for update in updates:
+            if update.lr is None:
+                raise FederatedError.strategy("Scaffold", "it needs one learning rate; use one group of parameters")
             own = self.controls.get(str(update.worker), torch.zeros_like(weights))
-            new = own - c - update.difference / (update.steps * (update.lr or 1.0))
+            new = own - c - update.difference / (update.steps * update.lr)
             self.controls[str(update.worker)] = new
             change.add_(new - own)
             mean.add_(update.difference, alpha=1 / len(updates))
@@ -233,36 +338,71 @@ class Scaffold(Strategy):
         return weights + self.lr * mean
 
 
-class Median(Strategy):
-    """The median of each number (Yin et al. 2018); of an even number of updates, the mean of the two in the middle."""
+class _ByNumber(Strategy):
+    """A strategy that combines each number separately, whatever the samples of the workers; statistics likewise."""
 
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Add the median difference."""
-        values = torch.stack([update.difference for update in updates]).sort(dim=0).values
-        middle = (len(updates) - 1) // 2, len(updates) // 2
-        return weights + (values[middle[0]] + values[middle[1]]) / 2
+        """Add the combined difference."""
+        require_updates(self, len(updates))
+        return weights + self._combine(torch.stack([update.difference for update in updates]).sort(dim=0).values)
+
+    def combine_statistics(self, statistics: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Combine statistics in the same way: a mean would let one worker set them to anything."""
+        return self.aggregate(statistics, to_statistics(updates))
+
+    def _combine(self, values: Tensor) -> Tensor:
+        """Return one row, given a row for each update; each column is sorted."""
+        raise NotImplementedError
 
 
-class TrimmedMean(Strategy):
-    """The mean of each number without the largest and the smallest ``share`` of the updates (Yin et al. 2018)."""
+class Median(_ByNumber):
+    """The median of each number (Yin et al. 2018); of an even number of updates, the mean of the two in the middle.
+
+    It is robust if less than half of the updates of a round are wrong. So a round needs three: the median of one or two
+    is their mean.
+    """
+
+    @property
+    def needed(self) -> int:
+        """Three: one of them may be wrong."""
+        return 3
+
+    def _combine(self, values: Tensor) -> Tensor:
+        middle = (len(values) - 1) // 2, len(values) // 2
+        return values[middle[0]] / 2 + values[middle[1]] / 2
+
+
+class TrimmedMean(_ByNumber):
+    """The mean of each number without the largest and the smallest ``share`` of the updates (Yin et al. 2018).
+
+    It is robust if at most this share of the updates of a round is wrong, and share < 1/2. Of n updates, the largest
+    and the smallest ⌊share n⌋ are left out. So a round needs 1 / share updates: of fewer, none would be left out.
+    """
 
     def __init__(self, share: float = 0.1) -> None:
         if not 0 <= share < 0.5:
             raise FederatedError.strategy("TrimmedMean", f"share is {share}; pass at least 0 and less than 0.5")
         self.share = share
 
-    def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Add the trimmed mean difference."""
-        cut = int(self.share * len(updates) + 1e-9)
-        values = torch.stack([update.difference for update in updates]).sort(dim=0).values
-        return weights + values[cut : len(updates) - cut].mean(dim=0)
+    @property
+    def needed(self) -> int:
+        """As many as it takes to leave out one on each side."""
+        return 1 if self.share == 0 else max(ceil(1 / self.share - ROUNDING), 3)
+
+    def _combine(self, values: Tensor) -> Tensor:
+        cut = min(int(self.share * len(values) + ROUNDING), (len(values) - 1) // 2)
+        return values[cut : len(values) - cut].mean(dim=0)
 
 
 class Krum(Strategy):
     """The update that is closest to its neighbours, if ``byzantine`` of them may be wrong (Blanchard et al. 2017).
 
-    The score of an update is the sum of the squared distances to its n - byzantine - 2 nearest ones. With ``keep`` > 1,
-    the mean of that many updates with the lowest scores (multi-Krum).
+    The score of an update is the sum of the squared distances to its n - f - 2 nearest ones, for n updates of a round
+    of which f may be wrong. With ``keep`` > 1, the mean of that many updates with the lowest scores (multi-Krum).
+
+    The paper requires n ≥ 2f + 3: otherwise f equal updates may be nearer to each other than the right ones. Also, keep
+    ≤ n - f, the number of right updates: of more, a wrong one is always among them. Statistics are those of the updates
+    that were chosen.
     """
 
     def __init__(self, byzantine: int = 1, keep: int = 1) -> None:
@@ -270,24 +410,26 @@ class Krum(Strategy):
             raise FederatedError.strategy("Krum", "byzantine must be an integer from 0, and keep an integer from 1")
         self.byzantine, self.keep = byzantine, keep
 
-    def begin(self, size: int, workers: int, optimizer: str, numbers: Kwargs) -> None:
-        """Raise if there are too few workers."""
-        self._require(workers)
-
-    def _require(self, count: int) -> None:
-        needed = max(self.byzantine + 3, self.keep)
-        if count < needed:
-            raise FederatedError.strategy(
-                repr(self), f"it needs {needed} updates, and there are {count}; use more workers"
-            )
+    @property
+    def needed(self) -> int:
+        """The number of updates for which the paper proves that it is robust."""
+        return max(2 * self.byzantine + 3, self.keep + self.byzantine)
 
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
         """Add the chosen difference, or the mean of several."""
-        self._require(len(updates))
+        return weights + torch.stack([update.difference for update in self._choose(updates)]).mean(dim=0)
+
+    def combine_statistics(self, statistics: Tensor, updates: Sequence[Update]) -> Tensor:
+        """Add the mean of the same updates."""
+        chosen = to_statistics(self._choose(updates))
+        return statistics + torch.stack([update.difference for update in chosen]).mean(dim=0)
+
+    def _choose(self, updates: Sequence[Update]) -> list[Update]:
+        """Return the updates with the lowest scores."""
+        require_updates(self, len(updates))
         near = len(updates) - self.byzantine - 2
         values = torch.stack([update.difference for update in updates])
         distances = torch.stack([((values - value).double() ** 2).sum(dim=1) for value in values])
         distances.fill_diagonal_(float("inf"))
         scores = distances.sort(dim=1).values[:, :near].sum(dim=1)
-        best = scores.argsort(stable=True)[: self.keep]
-        return weights + values[best].mean(dim=0)
+        return [updates[place] for place in scores.argsort(stable=True)[: self.keep].tolist()]

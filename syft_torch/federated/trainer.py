@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,11 +22,10 @@ from torch import nn, optim
 from syft_core.hook.forms import Form
 from syft_core.location import Location
 from syft_core.peer import Id
-from syft_core.pictures import html_table, text_table
 from syft_core.ray.workers import RayWorkers
 from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
-from syft_torch.federated import optimizers
+from syft_torch.federated.averages import Average
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset, is_remote
 from syft_torch.federated.engines import (
@@ -36,18 +36,39 @@ from syft_torch.federated.engines import (
     Task,
     can_stack,
     explain,
-    is_finite,
     run_on_each,
 )
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.evaluation import (
+    Evaluation,
+    choose_metrics,
+    compute_loss,
+    compute_metrics,
+    evaluation_mode,
+    find_averages,
+)
 from syft_torch.federated.history import History, Row, write_report
 from syft_torch.federated.hosted import HostedEngine, find_actor
-from syft_torch.federated.layout import Layout
-from syft_torch.federated.loops import Settings, find_lengths, is_size
+from syft_torch.federated.layout import Layout, Remade
+from syft_torch.federated.loops import Batches, Settings, is_size
 from syft_torch.federated.losses import Recorded, record
-from syft_torch.federated.metrics import Metric
 from syft_torch.federated.population import Population
-from syft_torch.federated.strategies import FedAvg, Strategy, Update, merge, uses_mean
+from syft_torch.federated.schedules import RoundOptimizer
+from syft_torch.federated.strategies import (
+    FedAvg,
+    Strategy,
+    Update,
+    combine,
+    goes_by_parts,
+    is_finite,
+    merge,
+    require_ageless,
+    require_updates,
+    uses_mean,
+)
+
+PART = 1 << 20
+"""How many weights are combined at once, if the strategy goes by parts."""
 
 
 class FederatedTrainer:
@@ -58,9 +79,12 @@ class FederatedTrainer:
 
     Args:
         model: the model, here. ``fit`` updates it after each round.
-        loss: a function of the model's output and the targets, that returns a mean.
+        loss: a function of the model's output and the targets, that returns a mean, or an ``fl.WeightedMean``.
         optimizer: a function of parameters that returns the optimizer of the workers, e.g.
             ``lambda p: optim.SGD(p, lr=0.1)``. Its state is new in each round.
+        scheduler: a function of that optimizer which returns a scheduler of its learning rate, e.g.
+            ``lambda o: optim.lr_scheduler.StepLR(o, 10)``. It makes a step after each round, with the loss of the round
+            if it is ``ReduceLROnPlateau``.
         data: a ``FederatedDataset`` or a ``Population``.
         strategy: how updates are combined.
         epochs: how often a worker goes through its data in a round.
@@ -69,6 +93,8 @@ class FederatedTrainer:
         min_results: how many updates a round needs; None means half of the workers that were asked.
         engine: "workers", "stacked", or None to choose; or ``sy.RayWorkers``, in whose actors the clients of a
             ``Population`` are made.
+        drop_last: whether workers leave out a last batch that is not full, in each epoch. Otherwise, a last batch of
+            one sample joins the batch before.
         shuffle: whether workers shuffle their samples in each epoch.
         seed: the seed of samples and orders.
         clip: the largest norm of an update; workers scale larger ones down.
@@ -98,6 +124,8 @@ class FederatedTrainer:
         min_results: int | None = None,
         engine: Literal["workers", "stacked"] | RayWorkers | None = None,
         *,
+        drop_last: bool = False,
+        scheduler: Callable[[optim.Optimizer], Nested] | None = None,
         shuffle: bool = True,
         seed: int = 0,
         clip: float | None = None,
@@ -127,22 +155,69 @@ class FederatedTrainer:
         self.clients_per_round = self._limit(clients_per_round)
         self._min_results = min_results
         self._require_results(min_results)
-        forms = self._find_forms()
-        self._recorded = _record_loss(model, loss, forms, self._find_lengths(batch_size))
-        name, groups = optimizers.describe(optimizer, model)
-        self._lr = groups[0][0].get("lr") if len(groups) == 1 else None
-        settings: Kwargs = {"epochs": epochs, "batch_size": batch_size, "optimizer": name, "groups": groups}
-        settings |= {"clip": clip, "clip_grad": clip_grad, "proximal": float(self.strategy.proximal)}
-        Settings.read(settings)
-        recorded = self._recorded
-        self._job = Job(recorded.programs, recorded.fixed, settings, len(forms), reason, patience)
-        self._layout = Layout(recorded.trained)
-        self._size = sum(tensor.numel() for tensor in recorded.trained[: recorded.parameters])
-        self.strategy.begin(self._size, len(self.clients), name, groups[0][0])
-        self._acceptance = Acceptance(self._layout, self._size, max_norm)
-        self._engine = self._make_engine(engine)
+        if buffer is not None:
+            require_ageless(self.strategy)
+        self._forms = self._find_forms()
+        self._settings: Kwargs = {"epochs": epochs, "batch_size": batch_size, "clip": clip, "clip_grad": clip_grad}
+        self._settings |= {"drop_last": drop_last, "proximal": float(self.strategy.proximal)}
+        self._max_norm, self._engine_choice = max_norm, engine
         self._evaluation: Evaluation | None = None
-        self._measurements: dict[object, Measurement] = {}
+        self._prepare(self._record())
+        self._schedule = RoundOptimizer(optimizer, scheduler, model)
+        self._job = self._make_job()
+        Settings.read(self._job.settings)
+        require_updates(self.strategy, self.clients_per_round if buffer is None else buffer)
+        self._begin_strategy()
+        self._engine = self._make_engine(engine)
+
+    def _record(self) -> Recorded:
+        lengths = self._find_lengths(self._settings["batch_size"], self._settings["drop_last"])
+        return _record_loss(self.model, self.loss, self._forms, lengths)
+
+    def _prepare(self, recorded: Recorded) -> None:
+        """Prepare to train what a recorded loss uses of the model."""
+        self._recorded, self._layout = recorded, Layout(recorded.trained, recorded.parameters)
+        self._names = self._identify()["model"]
+        self._acceptance = Acceptance(self._layout, self._max_norm)
+        self._measurements: dict[object, tuple[Measurement, list[Average]]] = {}
+
+    def _make_job(self) -> Job:
+        name, groups = self._schedule.describe()
+        settings = {**self._settings, "optimizer": name, "groups": groups}
+        recorded, parts = self._recorded, len(self._forms)
+        return Job(recorded.programs, recorded.fixed, settings, parts, self._reason, self._patience)
+
+    def _begin_strategy(self) -> None:
+        settings = self._job.settings
+        self.strategy.begin(self._layout.parameters, len(self.clients), settings["optimizer"], settings["groups"][0][0])
+
+    def _refresh(self) -> None:
+        """Record again what has changed since the last round: settings, parts of the model, tensors that stay fixed.
+
+        Describe the optimizer again, too: its function may read other numbers, and a scheduler changes them.
+        """
+        if self._recorded.has_changed():
+            before = self._names
+            self._prepare(self._record())
+            self._schedule.begin(self.history.losses)
+            self._job = self._make_job()
+            if self._names != before:
+                self._begin_strategy_again()
+            self._engine.cancel()
+            self._engine = self._make_engine(self._engine_choice)
+        elif (job := self._make_job()).settings != self._job.settings:
+            self._job = job
+        if not isinstance(self.clients, PopulationClients):
+            self._counts = {client.samples for client in self.clients.values() if client.samples}
+            self._recorded.programs.find(self._find_lengths(self._settings["batch_size"], self._settings["drop_last"]))
+
+    def _begin_strategy_again(self) -> None:
+        """Prepare the strategy for other parameters, of which it must not have a state."""
+        if checkpoints.dump_strategy(self.strategy)[0]:
+            name = type(self.strategy).__name__
+            why = f"the model has other parameters to train than before, of which {name} keeps a state"
+            raise FederatedError.trainer(why, "make another trainer")
+        self._begin_strategy()
 
     def _make_engine(self, engine: str | RayWorkers | None) -> Engine:
         stacks = engine != "workers" and can_stack(self._job, engine if isinstance(engine, str) else None)
@@ -157,10 +232,10 @@ class FederatedTrainer:
             actors = engine.actors
         if actors:
             sums = self._buffer is None and uses_mean(self.strategy)
-            return HostedEngine(self._job, self._lr, self._acceptance, sums, stacks, actors, population, self._timeout)
+            return HostedEngine(self._job, self._acceptance, sums, stacks, actors, population, self._timeout)
         if engine is None:
             stacks = stacks and len(self.clients) > 1 and self.clients.are_local
-        return (StackedEngine if stacks else Engine)(self._job, self._lr)
+        return StackedEngine() if stacks else Engine()
 
     # --- checks
 
@@ -213,7 +288,7 @@ class FederatedTrainer:
     def _find_forms(self) -> list[Form]:
         """Return the forms of the parts of the data; raise unless all workers have data of one form."""
         first: tuple[Id, list[Form]] | None = None
-        self._counts: set[int] = set()
+        self._counts = set[int]()
         is_population = isinstance(self.clients, PopulationClients)
         for client in [self.clients.at(0)] if is_population else self.clients.values():
             with client.open():
@@ -228,9 +303,9 @@ class FederatedTrainer:
                 self._counts.add(client.samples)
         return first[1] if first is not None else []
 
-    def _find_lengths(self, batch_size: int | None) -> list[int]:
+    def _find_lengths(self, batch_size: int | None, drop_last: bool = False) -> list[int]:
         """Return all lengths of batches that may occur."""
-        found = {length for count in self._counts for length in find_lengths(count, batch_size)}
+        found = {length for count in self._counts for length in Batches.of(count, batch_size, drop_last).lengths}
         return sorted(found, reverse=True)
 
     # --- training
@@ -253,6 +328,7 @@ class FederatedTrainer:
         return self.history
 
     def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None) -> None:
+        self._refresh()
         last = len(self.history) + rounds
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None:
@@ -263,6 +339,7 @@ class FederatedTrainer:
         with self._deadline(self.clients):
             for row in self._run_rounds(last):
                 self.history.rows.append(row)
+                self._schedule.step(row.loss)
                 if path is not None:
                     self._save(path)
                 show.update(row)
@@ -273,26 +350,30 @@ class FederatedTrainer:
         run = self._run_round if self._buffer is None else self._run_buffer
         try:
             while len(self.history) < last:
+                self._refresh()
                 yield run(len(self.history) + 1)
         finally:
             self._engine.cancel()
 
     def _run_round(self, number: int) -> Row:
         began = time.perf_counter()
-        weights = self.weights
+        weights = Remade(self._read_weights)
         chosen = self._sample(number)
+        kept = None if type(self._engine) is Engine and not self.clients.are_local else weights()
         for client in chosen:
             self._engine.submit(self._make_task(client, weights, number))
         outcomes = {client.id: outcome for client, outcome in [self._take() for _ in chosen]}
         found = [(client.id, outcomes[client.id]) for client in chosen]
         updates, left_out = self._sort_out(found)
         needed = self._min_results if self._min_results is not None else (len(chosen) + 1) // 2
+        needed = max(needed, self.strategy.needed)
+        del kept
         return self._finish(number, weights, updates, left_out, needed, began)
 
     def _run_buffer(self, number: int) -> Row:
         """Collect updates until there are enough; each worker that has ended trains again, with the newest weights."""
         began = time.perf_counter()
-        weights = self.weights
+        weights = partial(_return, self._read_weights())
         wanted = self._buffer or 1
         found: list[tuple[Id, ClientOutcome]] = []
         updates: list[Update] = []
@@ -308,7 +389,7 @@ class FederatedTrainer:
             updates += good
             left_out.update(bad)
             failures += len(bad)
-        needed = self._min_results if self._min_results is not None else wanted
+        needed = max(self._min_results if self._min_results is not None else wanted, self.strategy.needed)
         return self._finish(number, weights, updates, left_out, needed, began)
 
     def _weigh(self, age: int) -> float:
@@ -318,7 +399,7 @@ class FederatedTrainer:
             raise FederatedError.trainer(f"`staleness({age})` returns {weight}", "return a positive number")
         return weight
 
-    def _fill(self, weights: Tensor, number: int) -> None:
+    def _fill(self, weights: Callable[[], Tensor], number: int) -> None:
         """Start trainings until as many run as are wanted at the same time."""
         while len(self._engine) < self.clients_per_round:
             self._engine.submit(self._make_task(self._find_next(), weights, number, self._starts))
@@ -327,12 +408,12 @@ class FederatedTrainer:
         task, outcome = self._engine.take()
         return task.client, outcome
 
-    def _make_task(self, client: Client, weights: Tensor, number: int, turn: int = 0) -> Task:
+    def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Task:
         correction = self.strategy.correct(client.id)
         if correction is not None and len(correction) < self._layout.total:
             correction = torch.cat([correction, correction.new_zeros(self._layout.total - len(correction))])
         seed = _hash(self._seed, number, turn, client.id) if self._shuffle else None
-        return Task(client, weights, seed, correction, number)
+        return Task(client, weights, seed, correction, self._job, number)
 
     def _sample(self, number: int) -> list[Client]:
         """Return the workers of a round, which depend on the seed and the round alone."""
@@ -363,7 +444,13 @@ class FederatedTrainer:
         return updates, left_out
 
     def _finish(
-        self, number: int, weights: Tensor, updates: list[Update], left_out: dict[Id, str], needed: int, began: float
+        self,
+        number: int,
+        weights: Callable[[], Tensor],
+        updates: list[Update],
+        left_out: dict[Id, str],
+        needed: int,
+        began: float,
     ) -> Row:
         """Combine the updates of a round, and set the weights of the model."""
         if len(updates) < needed or not updates:
@@ -375,21 +462,33 @@ class FederatedTrainer:
         seconds = time.perf_counter() - began
         return Row(number, loss, [update.worker for update in updates], left_out, samples, seconds)
 
-    def _combine(self, weights: Tensor, updates: list[Update]) -> None:
-        """Let the strategy combine the parameters; buffers, such as running means, are averaged."""
-        updates = merge(updates)
-        buffers = weights[self._size :]
-        if len(buffers):
-            moved = [Update(u.worker, u.difference[self._size :], u.samples, u.loss, weight=u.weight) for u in updates]
-            buffers = FedAvg().aggregate(buffers, moved)
-            for update in updates:
-                update.difference = update.difference[: self._size]
-        new = self.strategy.aggregate(weights[: self._size], updates)
-        if not isinstance(new, torch.Tensor) or tuple(new.shape) != (self._size,):
-            raise FederatedError.strategy(repr(self.strategy), "`aggregate` must return weights of the same size")
-        if not is_finite(new):
-            raise FederatedError.strategy(repr(self.strategy), "`aggregate` returned values that are not finite")
-        self._set_weights(torch.cat([new.to(self._layout.dtype), buffers]) if len(buffers) else new)
+    def _combine(self, find_weights: Callable[[], Tensor], updates: list[Update]) -> None:
+        """Let the strategy combine the updates, in parts if that is possible, and set the weights of the model."""
+        is_plain = self._layout.parameters == self._layout.total
+        if is_plain and goes_by_parts(self.strategy) and all(each.is_contiguous() for each in self._recorded.trained):
+            self._combine_parts(merge(updates))
+        else:
+            self._set_weights(combine(self.strategy, self._layout, find_weights(), updates))
+
+    def _combine_parts(self, updates: list[Update]) -> None:
+        """Combine the parameters in parts, so that no further copy of them is needed; change none if one is wrong."""
+        for is_trial in (True, False):
+            for part, start in self._split_parts():
+                moved = [replace(u, difference=u.difference[start : start + len(part)]) for u in updates]
+                new = self.strategy.aggregate(part.to(self._layout.dtype), moved)
+                if is_trial and not is_finite(new):
+                    why = "`aggregate` returned values that are not finite"
+                    raise FederatedError.strategy(repr(self.strategy), why)
+                if not is_trial:
+                    part.copy_(new)
+
+    def _split_parts(self) -> Iterator[tuple[Tensor, int]]:
+        """Yield views of the trained tensors, and where they begin in the flat tensor."""
+        start = 0
+        for tensor in self._recorded.trained:
+            for part in tensor.detach().view(-1).split(PART):
+                yield part, start
+                start += part.numel()
 
     def train_apart(self) -> dict[Id, nn.Module]:
         """Let each worker train a model of its own, from the current weights; return the models, which stay there.
@@ -399,7 +498,7 @@ class FederatedTrainer:
         if isinstance(self.data, Population):
             raise FederatedError.trainer("the clients of a population do not last", "pass a FederatedDataset")
         weights = self.weights
-        seeds = {id: self._make_task(client, weights, 1).seed for id, client in self.clients.items()}
+        seeds = {id: self._make_task(client, partial(_return, weights), 1).seed for id, client in self.clients.items()}
         found = [(each, each.train_there(self._job, weights, seeds[each.id])) for each in self.clients.values()]
         return {client.id: self._move_model(client.location, weights, difference) for client, difference in found}
 
@@ -417,6 +516,10 @@ class FederatedTrainer:
     @property
     def weights(self) -> Tensor:
         """A copy of the weights, as one flat tensor: the parameters, then the buffers that training changes."""
+        self._refresh()
+        return self._read_weights()
+
+    def _read_weights(self) -> Tensor:
         return self._layout.join(self._recorded.trained)
 
     def _set_weights(self, flat: Tensor) -> None:
@@ -445,16 +548,17 @@ class FederatedTrainer:
     ) -> Evaluation:
         """Measure the model on the workers: on the data of the trainer, or on other data.
 
-        ``metrics`` has functions of the model's output and the targets that return a mean, by name, or metrics from
-        counts: ``fl.AUC()``, ``fl.ConfusionMatrix()``. By default, the loss, and the accuracy if targets are classes.
-        Only sums over all samples of a worker leave it.
+        ``metrics`` has functions of the model's output and the targets, by name, that return a mean, a sum, or an
+        ``fl.WeightedMean``; or metrics from counts: ``fl.AUC()``, ``fl.ConfusionMatrix()``.
+        By default, the loss, and the accuracy if targets are classes. Each is that of the pooled data. Only sums over
+        all samples of a worker leave it; one whose sums are not finite is left out.
         """
+        weights = self.weights
         clients = self.clients if data is None else make_clients(data)
         forms = self._find_forms_of(clients)
-        functions = {"loss": self.loss, **(_default_metrics(self.model, forms) if metrics is None else metrics)}
-        measurement = self._measure(functions, forms)
-        weights = self.weights
-        found = Evaluation(functions)
+        functions = {"loss": self.loss, **(choose_metrics(forms) if metrics is None else metrics)}
+        measurement, averages = self._measure(functions, forms)
+        found = Evaluation(functions, averages)
 
         def measure(client: Client) -> tuple[Tensor, int]:
             return client.evaluate(measurement, weights, self._reason, self._patience), client.samples
@@ -479,24 +583,21 @@ class FederatedTrainer:
         finally:
             self.clients = kept
 
-    def _measure(self, functions: Mapping[str, Function], forms: list[Form]) -> Measurement:
+    def _measure(self, functions: Mapping[str, Function], forms: list[Form]) -> tuple[Measurement, list[Average]]:
         """Record the metrics, with the model in evaluation mode."""
         size = 1024
         lengths = self._find_lengths(size)
         key = tuple(functions.items()), tuple(map(_row, forms)), tuple(lengths)
         known = self._measurements.get(key)
-        if known is not None:
-            return known
-        training = self.model.training
-        self.model.eval()
-        try:
-            given = tuple(functions.values())
-            recorded = record(self.model, partial(_compute_metrics, given), forms, lengths, given, self._recorded)
-        finally:
-            self.model.train(training)
+        with evaluation_mode(self.model):
+            if known is not None and not known[0].recorded.has_changed():
+                return known
+            given, averages = tuple(functions.values()), find_averages(functions, self.model, forms)
+            compute = partial(compute_metrics, given, averages)
+            recorded = record(self.model, compute, forms, lengths, (*given, *averages), self._recorded)
         _require_numbers("metrics", recorded, len(functions), 1)
         settings = {"batch_size": size}
-        made = Measurement(recorded.programs, recorded.fixed, settings, len(forms))
+        made = Measurement(recorded, settings, len(forms)), averages
         self._measurements[key] = made
         return made
 
@@ -504,6 +605,7 @@ class FederatedTrainer:
 
     def report(self, path: str | Path) -> None:
         """Write a page about the run: its settings, the loss by round, who took part, and the last evaluation."""
+        self._refresh()
         settings = self._job.settings
         facts = [
             ("model", f"{type(self.model).__name__}, {self._layout.total:,} weights"),
@@ -512,6 +614,7 @@ class FederatedTrainer:
             ("strategy", repr(self.strategy)),
             ("optimizer", f"{settings['optimizer']} {settings['groups'][0][0]}"),
             ("epochs, batch size", f"{settings['epochs']}, {settings['batch_size']}"),
+            ("last batch", "left out if not full" if settings["drop_last"] else "of one sample: joins the one before"),
             ("engine", self._engine.name),
             ("rounds", str(len(self.history))),
         ]
@@ -522,7 +625,17 @@ class FederatedTrainer:
         """Return what a run must have in common with its checkpoint."""
         names = {id(tensor): name for name, tensor in _named_tensors(self.model)}
         shapes = [[names.get(id(t), ""), list(t.shape), str(t.dtype)] for t in self._recorded.trained]
-        return {"model": shapes, "strategy": type(self.strategy).__name__, "seed": self._seed}
+        return {
+            "model": shapes,
+            "fixed": self._digest_fixed(),
+            "strategy": type(self.strategy).__name__,
+            "seed": self._seed,
+        }
+
+    def _digest_fixed(self) -> str:
+        """Return a digest of the tensors of the model that training does not change, such as a frozen backbone."""
+        trained = set(map(id, self._recorded.trained))
+        return checkpoints.digest({name: t for name, t in _named_tensors(self.model) if id(t) not in trained})
 
     def _require_checkpoint(self, path: Path) -> None:
         """Raise before the first round if a checkpoint cannot be written after it."""
@@ -532,7 +645,7 @@ class FederatedTrainer:
 
     def _save(self, path: Path) -> None:
         tensors, numbers = checkpoints.dump_strategy(self.strategy)
-        kept = {"weights": self.weights, **{f"strategy/{name}": tensor for name, tensor in tensors.items()}}
+        kept = {"weights": self._read_weights(), **{f"strategy/{name}": tensor for name, tensor in tensors.items()}}
         facts: Kwargs = {"run": self._identify(), "strategy": numbers, "history": self.history.dump()}
         facts["starts"] = self._starts
         try:
@@ -545,7 +658,7 @@ class FederatedTrainer:
         found = checkpoints.load(path)
         run, here = found.facts["run"], self._identify()
         advice = "use the model, strategy and seed that it was made with, or another file"
-        for name, what in (("model", "model"), ("strategy", "strategy"), ("seed", "seed")):
+        for name, what in _FACTS:
             if run[name] != here[name]:
                 raise FederatedError.checkpoint(str(path), f"it has another {what}", advice)
         numbers = checkpoints.dump_strategy(self.strategy)[1]
@@ -557,52 +670,8 @@ class FederatedTrainer:
         self._set_weights(found.tensors["weights"])
         self.history.rows = History.load(found.facts["history"]).rows
         self._starts = found.facts["starts"]
-
-
-class Evaluation(dict[str, Nested]):
-    """Each metric over all samples, by name: a mean, or what is computed from counts; ``workers`` has those of each."""
-
-    def __init__(self, metrics: Mapping[str, Function]) -> None:
-        super().__init__()
-        self.names = tuple(metrics)
-        self.samples = 0
-        self.workers: dict[Id, dict[str, Nested]] = {}
-        self.counts: dict[Id, int] = {}
-        self.left_out: dict[Id, str] = {}
-        self._metrics = metrics
-        self._sums: Tensor = 0.0
-
-    def add(self, worker: Id, sums: Tensor, samples: int) -> None:
-        """Add the sums of a worker."""
-        self.workers[worker] = self._summarize(sums, samples)
-        self.counts[worker] = samples
-        self.samples += samples
-        self._sums = self._sums + sums
-        self.update(self._summarize(self._sums, self.samples))
-
-    def _summarize(self, sums: Tensor, samples: int) -> dict[str, Nested]:
-        sizes = [metric.size if isinstance(metric, Metric) else 1 for metric in self._metrics.values()]
-        return {
-            name: metric.summarize(part) if isinstance(metric, Metric) else part.item() / samples
-            for (name, metric), part in zip(self._metrics.items(), sums.split(sizes), strict=True)
-        }
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        rows = [(str(w), str(self.counts[w]), *map(_write, found.values())) for w, found in self.workers.items()]
-        return [*rows, ("all", str(self.samples), *map(_write, self.values()))]
-
-    def __str__(self) -> str:
-        out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
-        return text_table(("worker", "samples", *self.names), self._cells()) + out
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
-
-
-def _write(value: Nested) -> str:
-    return str(value.tolist()) if isinstance(value, torch.Tensor) else f"{value:.4g}"
+        self._schedule.begin(self.history.losses)
+        self._refresh()
 
 
 class _Progress:
@@ -630,8 +699,12 @@ class _Progress:
 # --- the recorded functions
 
 
+def _return(weights: Tensor) -> Tensor:
+    return weights
+
+
 def _record_loss(model: nn.Module, loss: Function, forms: list[Form], lengths: list[int]) -> Recorded:
-    recorded = record(model, partial(_compute_loss, loss), forms, lengths, (loss,))
+    recorded = record(model, partial(compute_loss, loss), forms, lengths, (loss,))
     _require_numbers("loss", recorded, 1, 0)
     if not recorded.answer[0].requires_grad:
         raise FederatedError.trainer("the loss does not depend on the parameters", "compute it from the model's output")
@@ -646,28 +719,10 @@ def _require_numbers(what: str, recorded: Recorded, count: int, dimensions: int)
         raise FederatedError.loss(what, ", ".join(kinds) or "no tensor")
 
 
-def _compute_loss(loss: Function, model: nn.Module, *batch: Tensor) -> Nested:
-    *inputs, targets = batch
-    return loss(model(*inputs), targets)
-
-
-def _compute_metrics(functions: tuple[Function, ...], model: nn.Module, *batch: Tensor) -> Nested:
-    *inputs, targets = batch
-    output = model(*inputs)
-    return tuple([function(output, targets) for function in functions])
-
-
-def _default_metrics(model: nn.Module, forms: list[Form]) -> dict[str, Function]:
-    """Return the accuracy, if the targets are class numbers."""
-    is_class = not forms[-1].dtype.is_floating_point and len(forms[-1].shape or ()) == 1
-    return {"accuracy": _compute_accuracy} if is_class else {}
-
-
-def _compute_accuracy(output: Tensor, targets: Tensor) -> Tensor:
-    return (output.argmax(dim=1) == targets).to(torch.float64).mean()
-
-
 # --- small things
+
+_FACTS = ("model", "model"), ("fixed", "frozen state of the model"), ("strategy", "strategy"), ("seed", "seed")
+"""What a run and its checkpoint must have in common."""
 
 
 def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

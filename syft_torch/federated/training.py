@@ -16,9 +16,10 @@ from typing import ClassVar
 
 import torch
 
+from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.caches import remember
 from syft_core.hook.facts import Facts
+from syft_core.hook.signatures import Memo, note, signature_of
 from syft_core.messages import Message, MessageFacts, register_message
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
@@ -37,14 +38,17 @@ from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
 
+MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
+"""How many losses, with other numbers, a process remembers, and how many bytes their plans may have."""
+
 
 def _describe(text: str) -> MessageFacts:
     return MessageFacts(
         text=lambda _message: text,
         uses=lambda message, _receiver: message.plans,
-        operands=lambda message: (message.fixed, message.data),
         creates=lambda message, _receiver: (message.result,),
         stores_results=True,
+        waits=True,
     )
 
 
@@ -116,8 +120,16 @@ def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Process:
 class _Execution(Execution):
     """The execution of a training; its seed is not an argument, because forms do not depend on it."""
 
-    __slots__ = ("seed",)
+    __slots__ = ("operation", "seed")
+    operation: LoopOp
     seed: int | None
+
+    @property
+    def memo(self) -> Memo:
+        """What stages know about all calls of this signature, which is forgotten together with the operation."""
+        if self.found_memo is None:
+            self.found_memo = self.operation.recall(signature_of(self.op, self.args, self.kwargs))
+        return self.found_memo
 
 
 def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, seed: int | None, count: int) -> Process:
@@ -125,16 +137,15 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     programs = [_find_program(worker, id, sender) for id in message.plans]
     operation = _find_operation(framework, programs, message)
     execution = _Execution(worker, framework, operation.op, sender)
-    execution.seed = seed
+    execution.operation, execution.seed = operation, seed
     execution.result, execution.count = message.result, count
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
     operation.require_reviewed(execution)
-    if worker.guard is not None:
-        worker.guard.require_room(sender, operation.op.name, count, operation.measure_memory(execution.args))
+    needed = 0 if worker.guard is None else operation.measure_memory(execution.args)
     worker.stats.operations += 1
-    with framework.isolate() or nullcontext():
+    with worker.reserve(sender, operation.op.name, count, needed), framework.isolate() or nullcontext():
         answer = execute(execution)
         return (yield from answer) if type(answer) is GeneratorType else answer
 
@@ -158,6 +169,7 @@ class LoopOp:
 
     def __init__(self, framework: FrameworkAttributes, programs: Sequence[Program], message: OnData) -> None:
         self.is_training = type(message) is Train
+        self.verb = message.facts.text(message)
         parts, fixed = message.parts, len(message.fixed)
         if not programs or any(
             known.inputs[: -parts or None] != programs[0].inputs[: -parts or None] for known in programs
@@ -168,8 +180,11 @@ class LoopOp:
         self.losses: list[Loss] = [compile_loss(program, parts, framework) for program in programs]
         self.shape = ModelForms(programs[0], fixed, parts)
         self.parts, self.fixed = parts, fixed
-        self._memory: dict[tuple[int, ...], int] = {}
+        self._memory: Memo = {}
         """The bytes that a step needs, by the lengths of the datasets."""
+        self._memos: Memo = {}
+        """What is known about calls, by signature."""
+        self.bytes = sum(program.bytes for program in programs)
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
@@ -191,8 +206,10 @@ class LoopOp:
     def _require_model(self) -> None:
         """Raise unless the loss has parameters that the optimizer can train."""
         forms, count = self.shape.forms, len(self.shape.parameters)
-        if not all(known.dtype.is_floating_point for known in forms):
+        if not all(known.dtype.is_floating_point for known in forms if known.requires_grad):
             raise FederatedError.plan("loss", "it trains a tensor that is not real")
+        if any(known.dtype.is_complex for known in forms):
+            raise FederatedError.plan("loss", "it changes a complex tensor")
         if not self.is_training:
             return
         if not count or self.shape.parameters != list(range(count)):
@@ -241,6 +258,11 @@ class LoopOp:
             why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
             raise FederatedError.plan("loss", why)
 
+    def recall(self, signature: tuple[object, ...]) -> Memo:
+        """Return the memo of a signature."""
+        found = self._memos.get(signature)
+        return note(self._memos, signature, {}) if found is None else found
+
     def measure_memory(self, args: Args) -> int:
         """Return about how many bytes the loop needs besides its operands."""
         weights, _, *tensors = args
@@ -248,7 +270,7 @@ class LoopOp:
         key = tuple(map(len, data[:: self.parts]))
         step = self._memory.get(key)
         if step is None:
-            step = remember(self._memory, key, measure_peak(self.rehearse, args))
+            step = note(self._memory, key, measure_peak(self.rehearse, args))
         size: int = sum(tensor.nbytes for tensor in data)
         return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + loops.OPTIMIZER_STATES * int(weights.nbytes)
 
@@ -291,6 +313,7 @@ class LoopOp:
 
     def _run(self, execution: _Execution) -> Process:
         weights, correction, *tensors = execution.args
+        weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         if (known := loops.take_stacked(execution.worker.id, execution.result)) is not None:
             return known
         fixed, parts = self._arrange(tensors)
@@ -319,10 +342,15 @@ class LoopOp:
         return fixed, [torch.cat(data[place :: self.parts]) for place in range(self.parts)]
 
     @staticmethod
-    def _require_unchanged(execution: Execution, versions: list[int | None]) -> None:
+    def _copy_stored(execution: Execution, flat: Tensor) -> Tensor:
+        """Return a copy of a stored tensor, which others may change in their turns, or a tensor of the message."""
+        is_stored = any(flat is operand for operand in execution.operands)
+        return flat.detach().clone() if is_stored else flat
+
+    def _require_unchanged(self, execution: Execution, versions: list[int | None]) -> None:
         """Raise if somebody has changed the data: the sender may have had the right to see the old values only."""
         if list(map(change_count, execution.args[2:])) != versions:
-            raise FederatedError.changed(str(execution.worker.id)) from None
+            raise OperandChangedError.during(self.verb, execution.worker.id) from None
 
 
 def _advance(loop: Iterator[Nested], turn: float) -> Nested:
@@ -344,14 +372,23 @@ def _write_digest(programs: Sequence[Program]) -> str:
 
 
 def _find_operation(framework: FrameworkAttributes, programs: list[Program], message: OnData) -> LoopOp:
-    """Return the operation for a message; those of equal messages are the same, so that forms are inferred once."""
+    """Return the operation for a message; those of equal messages are the same, so that forms are inferred once.
+
+    Only the latest are kept, because peers send the losses: no other cache refers to them.
+    """
     numbers = repr(sorted(message.settings.items()))
     key = type(message), tuple(map(digests.of, programs)), message.parts, len(message.fixed), numbers
-    known = _operations.get(key)
-    return remember(_operations, key, LoopOp(framework, programs, message)) if known is None else known
+    known = _operations.pop(key, None) or LoopOp(framework, programs, message)
+    _operations[key] = known
+    while len(_operations) > MAX_OPERATIONS or (
+        len(_operations) > 1 and sum(operation.bytes for operation in _operations.values()) > MAX_BYTES
+    ):
+        del _operations[next(iter(_operations))]
+    return known
 
 
 _operations: dict[object, LoopOp] = {}
+"""The operations that were used last, the latest at the end."""
 
 register_message(Train, train)
 register_message(Evaluate, evaluate)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import nn
 
 from syft_core.peer import Id
 from syft_core.values import Nested
+from syft_torch.federated.dataloader import ByWorker
 from syft_torch.federated.errors import FederatedError
 
 
-def extract_batches_per_worker(federated_train_loader: Nested) -> dict[Id, list[tuple[Nested, Nested]]]:
-    """Return the batches of a loader by worker."""
-    batches: dict[Id, list[tuple[Nested, Nested]]] = {worker: [] for worker in federated_train_loader.workers}
+def extract_batches_per_worker(federated_train_loader: Nested) -> ByWorker[list[tuple[Nested, Nested]]]:
+    """Return the batches of a loader by worker: its id, or the worker itself."""
+    batches: ByWorker[list[tuple[Nested, Nested]]] = ByWorker({worker: [] for worker in federated_train_loader.workers})
     for item in federated_train_loader:
-        found = item if isinstance(item, dict) else {_location_of(item[1]): item}
+        found = item if isinstance(item, ByWorker) else {_location_of(item[1]): item}
         for worker, (data, target) in found.items():
             batches[worker].append((data, target))
     return batches
@@ -29,23 +30,36 @@ def _location_of(tensor: Nested) -> Id:
 
 
 def add_model(dst_model: nn.Module, src_model: nn.Module) -> nn.Module:
-    """Add the parameters and buffers of a model to those of another, in place."""
+    """Add the parameters and buffers of a model to those of another, and return that one.
+
+    Its parameters stay the same objects, in memory of their own: tensors that shared the old memory do not change.
+    """
     _require_same(dst_model, src_model)
     added = src_model.state_dict()
-    with torch.no_grad():
-        for name, value in dst_model.state_dict().items():
-            value.add_(added[name].to(value.dtype))
-    return dst_model
+    return _replace_values(dst_model, lambda name, value: value + added[name].to(value.dtype))
 
 
 def scale_model(model: nn.Module, scale: float) -> nn.Module:
-    """Multiply the parameters and buffers of a model by a number, in place; integers are rounded."""
+    """Multiply the parameters and buffers of a model by a number, and return the model; integers are rounded.
+
+    Its parameters stay the same objects, in memory of their own: tensors that shared the old memory do not change.
+    """
+
+    def multiply(_name: str, value: torch.Tensor) -> torch.Tensor:
+        if value.is_floating_point() or value.is_complex():
+            return value * scale
+        return (value.double() * scale).round().to(value.dtype)
+
+    return _replace_values(model, multiply)
+
+
+def _replace_values(model: nn.Module, compute: Callable[[str, torch.Tensor], torch.Tensor]) -> nn.Module:
+    """Replace the values of a model's state by a function of their names and the old ones; tied tensors stay tied."""
+    tensors = dict(model.state_dict(keep_vars=True))
     with torch.no_grad():
-        for value in model.state_dict().values():
-            if value.is_floating_point() or value.is_complex():
-                value.mul_(scale)
-            else:
-                value.copy_((value.double() * scale).round())
+        replaced = {id(tensor): (tensor, compute(name, tensor.detach())) for name, tensor in tensors.items()}
+        for tensor, value in replaced.values():
+            tensor.data = value
     return model
 
 
@@ -75,7 +89,19 @@ def federated_avg(models: Mapping[Nested, nn.Module], weights: Mapping[Nested, f
 
 
 def accuracy(pred_softmax: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Return the fraction of samples whose largest score is that of the target, here or on a worker."""
+    """Return the fraction of samples whose largest score is that of the target, here or on a worker.
+
+    A target is the number of a class, for each sample or in a column, or has one score for each class, e.g. 0 and 1.
+    """
+    scores, found = tuple(pred_softmax.shape), tuple(target.shape)
+    if len(scores) < 2 or scores[1] < 2:
+        raise FederatedError.scores(scores)
+    if found == scores:
+        target = target.argmax(dim=1)
+    elif found == (scores[0], 1, *scores[2:]):
+        target = target.squeeze(1)
+    elif found != (scores[0], *scores[2:]):
+        raise FederatedError.targets(found, scores)
     return (pred_softmax.argmax(dim=1) == target).float().mean()
 
 

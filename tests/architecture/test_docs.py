@@ -72,6 +72,28 @@ def test_a_reviewer_finds_the_messages_the_op_tables_and_the_ledger_on_one_page(
     assert {"syft_torch/attributes.py", "syft_numpy/attributes.py", "syft_core/ids.py"} <= linked
 
 
+INSTALLS = re.compile(r"\b(?:pip3?|pipx|uv)\b[^\n`&;|]*\b(?:install|add)\b[^\n`&;|]*(?<![\w/.-])syft[-_]core\b")
+
+
+def test_nobody_is_advised_to_install_the_project_that_has_this_name_on_the_public_index() -> None:
+    folders = ("syft_core", "syft_torch", "syft_numpy", "deploy", "examples", ".ci")
+    places = [*PAGES, *[path for folder in folders for path in (ROOT / folder).rglob("*")], ROOT / "tox.ini"]
+    advice = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in places
+        if path.suffix not in (".pyc", ".png") and path.is_file()
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if INSTALLS.search(line) and "Do not `pip install syft-core`" not in line
+    ]
+
+    assert advice == []
+
+
+@pytest.mark.parametrize("advice", ["pip install syft-core", "pip install -U 'syft-core[ray]'", "uv add syft_core"])
+def test_such_advice_is_found(advice: str) -> None:
+    assert INSTALLS.search(f"run `{advice}` first")
+
+
 def test_the_readme_installs_the_library_before_it_uses_it() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(?:sh|python)\n(.*?)```", text, re.DOTALL)
@@ -79,3 +101,12 @@ def test_the_readme_installs_the_library_before_it_uses_it() -> None:
     assert "pip install" in blocks[0]
     assert ". .venv/bin/activate" in blocks[0]
     assert any("syft-core worker" in block for block in blocks[1:])
+
+
+def test_one_line_of_the_readme_runs_the_demo_and_one_the_tests_from_nothing_but_a_clone() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^python3\.11 -m venv .*$", text.partition("## Try it")[2], re.MULTILINE)
+
+    installs = "python3.11 -m venv .venv && . .venv/bin/activate && pip install -q -c constraints.txt "
+    assert lines == [f"{installs}'.[demo]' && syft-core demo", f"{installs}'.[torch,test-all]' && pytest -n 2"]
+    assert (ROOT / "constraints.txt").exists()

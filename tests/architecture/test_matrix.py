@@ -44,7 +44,7 @@ def record(folder: Path, *arguments: str, **environment: str) -> tuple[str, subp
     (folder / "page.md").write_text(START)
     settings = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "TOX_ENV_NAME": "", **environment}
     command = [sys.executable, "-c", PROGRAM, str(folder), "-n", "0", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=settings)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=settings, timeout=120)
     return (folder / "page.md").read_text(), done
 
 

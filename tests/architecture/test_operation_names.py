@@ -23,8 +23,12 @@ from syft_torch.attributes import TorchAttributes  # noqa: E402
 CORE = Path(operators.__file__).parents[1]
 COMPUTES = {"crypto", "tensors", "testing", "demo"}
 """Folders that may name the operations that every framework has, such as add, exp and sum."""
+NUMBERS = {name.strip("_") for name in dir(float)}
+"""Python's special methods of numbers."""
 IN_FILES = {
-    "plans/recording.py": {name.strip("_") for name in dir(float)},  # Python's special methods of numbers
+    "plans/program.py": NUMBERS,
+    "plans/recording.py": NUMBERS | {"dim", "ndimension", "size"},  # a rank and a length, as methods
+    "plans/traced.py": NUMBERS | {"index"},
     "tensors/logging.py": {"relu"},  # an option that users know
     "tensors/numeric.py": {"copy_"},  # how autograd and optimizers write to any numeric layer
     "testing/transport.py": {"index_select", "unsqueeze_"},  # tests that other frameworks skip

@@ -118,6 +118,6 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_installed_command_runs_this_cli() -> None:
     command = Path(sys.executable).with_name("syft-core")
 
-    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True, timeout=120)
 
     assert done.stdout == f"syft-core {version('syft-core')}\n"

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,29 @@ CLASSES = {
 
 # Every way to write a message, with the whole text it gives.
 TEXTS = {
+    ("MessageSizeError", "too_large"): (
+        ("2,000", "far", "1,000"),
+        "cannot send a message of 2,000 bytes to worker 'far': the limit is 1,000; send it in parts, or ask its owner "
+        "for more (`bytes` of the user, or `limits.message_bytes`)",
+    ),
+    ("MessageSizeError", "too_many"): (
+        ("far", "1,000"),
+        "cannot send this message to worker 'far': with others of the user that are under way it has more bytes than "
+        "the limit of 1,000; send it again when they have arrived",
+    ),
+    ("MessageSizeError", "no_memory"): (
+        ("far",),
+        "cannot send this message to worker 'far': the worker has no memory for it at the moment; send it again later, "
+        "or in parts",
+    ),
+    ("AuthenticationError", "unusable"): (
+        ("the token", "it is empty"),
+        "cannot use the token: it is empty; copy it again, in one line",
+    ),
+    ("ProxyError", "answered"): (
+        (503,),
+        "cannot reach the worker: a proxy answers with HTTP status 503; wait until the worker is running",
+    ),
     ("ConnectionLostError", "during"): (
         ("sending", TimeoutError("timed out")),
         "cannot continue sending: the connection broke (TimeoutError('timed out')); connect again",
@@ -48,8 +72,8 @@ TEXTS = {
         "cannot reach worker 'ray-0': actor 1 of 2 has ended; start new ones",
     ),
     ("RayStartError", "missing"): (
-        (),
-        "cannot start workers on Ray: Ray is not installed; run `pip install 'syft-core[ray]'`",
+        ("pip install 'ray>=2.40'",),
+        "cannot start workers on Ray: Ray is not installed; run `pip install 'ray>=2.40'`",
     ),
     ("RayStartError", "local"): (
         ("the node timed out", "/tmp/ray/session_latest/logs"),
@@ -76,7 +100,7 @@ TEXTS = {
         ("count is -1", "pass a number"),
         "cannot start workers on Ray: count is -1; pass a number",
     ),
-    ("ConnectionLostError", "restarted"): (
+    ("SessionLostError", "on"): (
         ("far", "the worker was started again"),
         "cannot continue the session on worker 'far': the worker was started again; unpublished objects are gone: find "
         "the published ones with `search`, and send the others again",
@@ -173,6 +197,20 @@ TEXTS = {
         "cannot run the plan 'step': it was recorded for float[2], but was called with float[3]; record it for these "
         "arguments, or for any length with -1 in `args_shape`",
     ),
+    ("PlanError", "other_lengths"): (
+        ("3 < 4", True),
+        "cannot run the plan: 3 < 4 was True when it was recorded, which decides its steps; record it with arguments "
+        "of these lengths and strides",
+    ),
+    ("OperandChangedError", "during"): (
+        ("train", "bob"),
+        "cannot finish 'train' on worker 'bob': meanwhile another command changed what it uses, or who may have that; "
+        "run it again when nobody changes its operands",
+    ),
+    ("ConnectionLostError", "stopping"): (
+        ("bob",),
+        "cannot continue on worker 'bob': the worker is stopping; repeat the command when it is served again",
+    ),
     ("PlanError", "replaced"): (
         ("step", 5),
         "cannot run the plan 'step': object 5, a part of its state, is not the one it was sent with; send the plan "
@@ -196,6 +234,16 @@ TEXTS = {
     ("PlanError", "not_built"): (
         ("step",),
         "cannot send the plan 'step': it is not recorded yet; call `plan.build(...)` with example tensors",
+    ),
+    ("PlanError", "elsewhere"): (
+        ("step",),
+        "cannot serialize the plan 'step': a part of its state is on a worker; fetch the model first, or send the plan "
+        "there with `plan.send(...)`",
+    ),
+    ("PlanShapesError", "count"): (
+        ("step", 1, "missing a required argument: 'y'"),
+        "cannot record the plan 'step': `args_shape` has 1 shapes, but the function has other arguments (missing a "
+        "required argument: 'y'); give one shape for each argument",
     ),
     ("OperationNotAllowedError", "not_in_table"): (
         ("toy", "toy.savee", ["toy.save"]),
@@ -371,6 +419,11 @@ TEXTS = {
         (3, "bob", " (too detailed)"),
         "cannot go on: the owner of worker 'bob' denied request 3 (too detailed); ask again with another reason, or "
         "for less",
+    ),
+    ("ReleaseDeniedError", "expired"): (
+        ("7", "bob"),
+        "cannot go on: request 7 to worker 'bob' expired, because it was not decided on or not fetched in time; ask "
+        "again",
     ),
     ("ReleaseDeniedError", "lapsed"): (
         (3, "bob"),
@@ -1061,6 +1114,24 @@ def test_the_pointer_and_the_ids_travel_with_their_errors() -> None:
     assert exceptions.RemoteObjectFoundError(pointer).pointer is pointer
     assert exceptions.ResponseSignatureError(iter([1, 2])).ids_generated == [1, 2]
     assert exceptions.ResponseSignatureError().ids_generated == []
+
+
+def test_the_command_that_installs_a_package_names_a_version_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = ["pluggy>=1.5", 'lz4>=4.3; extra == "lz4"', 'syft-core[lz4]; extra == "all"', "PyArrow (>=15)"]
+    monkeypatch.setattr(exceptions, "requires", lambda _name: needed)
+
+    assert exceptions.how_to_install("lz4") == "pip install 'lz4>=4.3'"
+    assert exceptions.how_to_install("pyarrow") == "pip install 'PyArrow (>=15)'"
+    assert exceptions.how_to_install("other") == "pip install other"
+
+
+def test_a_package_is_advised_by_its_name_where_this_one_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(exceptions, "requires", find)
+
+    assert exceptions.how_to_install("ray") == "pip install ray"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ def test_the_first_hour_of_a_framework_author_works_as_printed(tmp_path: Path) -
 
     (tmp_path / shlex.split(make)[1]).mkdir()
     *sources, target = shlex.split(copy)[2:]
-    subprocess.run(["cp", "-r", *[str(ROOT / source) for source in sources], str(tmp_path / target)], check=True)
+    subprocess.run(
+        ["cp", "-r", *[str(ROOT / source) for source in sources], str(tmp_path / target)], check=True, timeout=120
+    )
     (tmp_path / "mine" / "test_conformance.py").write_text(test)
     _python, *options = shlex.split(check)
     done = subprocess.run(
@@ -33,6 +35,7 @@ def test_the_first_hour_of_a_framework_author_works_as_printed(tmp_path: Path) -
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
 
     assert install == "pip install -q pytest"

@@ -62,6 +62,7 @@ def test_ipython_shows_the_line_of_the_user() -> None:
             capture_output=True,
             text=True,
             check=False,
+            timeout=120,
         )
         assert "AlreadyRegisteredError" in found.stdout + found.stderr
         assert ("registry.py" in found.stdout + found.stderr) is shown

@@ -104,7 +104,9 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, int, str
         f"[mypy]\nstrict = True\nmypy_path = {ROOT}\nfollow_imports = silent\n[mypy-torch.*]\nfollow_imports = skip\n"
     )
     command = [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder / "cache")]
-    done = subprocess.run([*command, "right.py", "wrong.py"], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "right.py", "wrong.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
     found = re.findall(r"^(\w+)\.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
     assert found, done.stdout + done.stderr
     return [(name, int(line), code) for name, line, code in found]
@@ -124,14 +126,17 @@ def test_mypy_finds_nothing_in_a_right_program(errors: list[tuple[str, int, str]
 
 def test_pyright_finds_every_mistake_and_nothing_in_a_right_program(tmp_path: Path) -> None:
     program = shutil.which("pyright")
-    if program is None or subprocess.run([program, "--version"], capture_output=True, check=False).returncode:
+    if (
+        program is None
+        or subprocess.run([program, "--version"], capture_output=True, check=False, timeout=120).returncode
+    ):
         pytest.skip("pyright is not installed, or has no node")
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(ROOT)]}))
 
     command = [program, "--outputjson", "--pythonpath", sys.executable, "right.py", "wrong.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
 
     found = json.loads(done.stdout)["generalDiagnostics"]
     places = {

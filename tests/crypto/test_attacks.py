@@ -28,13 +28,15 @@ from syft_core.network.address import Address  # noqa: E402
 from syft_core.network.connection import Purpose  # noqa: E402
 from syft_core.network.links import TicketLink  # noqa: E402
 from syft_core.network.server import Server  # noqa: E402
+from syft_core.operating.allowances import Allowance  # noqa: E402
 from syft_core.operating.errors import QuotaExceededError  # noqa: E402
-from syft_core.operating.quotas import Allowance, QuotaGuard  # noqa: E402
+from syft_core.operating.quotas import QuotaGuard  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
 from syft_core.workers.addresses.tickets import Mandate  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.kernels import TorchKernels  # noqa: E402
+from tests.waiting import wait_for_end  # noqa: E402
 
 from ..network.processes import authenticate  # noqa: E402
 from . import groups  # noqa: E402
@@ -605,8 +607,7 @@ def test_threads_of_one_channel_draw_different_random_numbers() -> None:
     threads = [threading.Thread(target=lambda: drawn.append(channel.draw({}, demand, {})[1])) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    wait_for_end(*threads)
 
     assert sorted(drawn) == [(1, 0), (1, 1)]
 

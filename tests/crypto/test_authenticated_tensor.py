@@ -18,7 +18,8 @@ from syft_core.crypto.errors import CheatingError, PrecisionError, ProtocolError
 from syft_core.crypto.group import find_group  # noqa: E402
 from syft_core.crypto.protocol import PROVIDER  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, MixedLayersError, OperationNotAllowedError  # noqa: E402
-from syft_core.operating.quotas import Allowance, QuotaGuard  # noqa: E402
+from syft_core.operating.allowances import Allowance  # noqa: E402
+from syft_core.operating.quotas import QuotaGuard  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 

@@ -114,6 +114,7 @@ def test_a_leaf_is_encoded_and_shared_as_a_leaf(torch_hook: Any) -> None:
     plain = torch.tensor([1.0, 2.0], requires_grad=True)
     encoded = plain.fix_precision(**PRECISION)
 
-    for x in (encoded, setting.share(encoded), copy.copy(encoded), copy.deepcopy(setting.share(encoded))):
+    copies = copy.copy(encoded), copy.deepcopy(setting.share(encoded))
+    for x in (encoded, encoded.private_tensor(["me"]), setting.share(encoded), *copies):
         assert x.is_leaf
         assert x.requires_grad

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,11 +25,12 @@ from syft_core.crypto.payloads import PIECE  # noqa: E402
 from syft_core.crypto.protocol import Spec, rehearse  # noqa: E402
 from syft_core.crypto.spdz import spdz_mul  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError  # noqa: E402
+from syft_core.network.connection import MAX_FRAME  # noqa: E402
 from syft_core.operating.errors import QuotaExceededError  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
-from syft_core.serde.context import PEER_LIMITS  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch.differential_privacy.votes import REFUSED, GNMax  # noqa: E402
+from tests.waiting import wait_for_end, wait_until  # noqa: E402
 
 from ..network.proxy import Proxy  # noqa: E402
 from ..network.supervised import supervise  # noqa: E402
@@ -58,13 +58,13 @@ def test_an_idle_client_does_not_hold_up_the_parties(parties: Parties, workers: 
     y = torch.relu(y * y)
 
     # The client sends nothing any more; the result appears all the same.
-    id, deadline = y.child.child["bob"].id_at_location, time.monotonic() + 60
-    while time.monotonic() < deadline:
+    id = y.child.child["bob"].id_at_location
+
+    def find_form() -> Any:
         with contextlib.suppress(ObjectNotFoundError):
-            assert bob.describe([id])[0].shape == (5,)
-            return
-        time.sleep(0.05)
-    pytest.fail("the result did not appear")
+            return bob.describe([id])[0]
+
+    assert wait_until(find_form, pause=0.05).shape == (5,)
 
 
 def test_workers_in_processes_of_their_own_vote(workers: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ def test_the_provider_deals_more_than_one_message_may_hold(workers: dict[str, An
     plain = torch.arange(3 << 19) - (1 << 19)
     x = plain.share(bob, alice, crypto_provider=carol)
     needs = rehearse(bob.client.hook.attributes.kernels, "relu", (Spec(tuple(x.shape)),), (), 2).demands
-    assert sum(size_of(*spec) for demand in needs for spec in demand.forms[1]) > PEER_LIMITS.max_bytes
+    assert sum(size_of(*spec) for demand in needs for spec in demand.forms[1]) > MAX_FRAME
 
     assert torch.equal(torch.relu(x).get(), torch.relu(plain))
 
@@ -231,8 +231,7 @@ def test_two_clients_compute_at_the_same_time(parties: Parties, hook: Any) -> No
     threads = [threading.Thread(target=compute, args=(user,)) for user in ("ben", "cleo")]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    wait_for_end(*threads)
 
     assert all(torch.equal(result, torch.full((50,), 49)) for result in found.values())
     assert len(found) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -14,7 +16,10 @@ import torch
 from syft_core.desk.approvals import DAY, suggest_conditions
 from syft_core.desk.errors import ApprovalError
 from syft_core.exceptions import GetNotPermittedError
+from syft_core.ledgers.entry import Entry
 from syft_core.messages import FetchAll
+from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.seeing.ledger import Ledger
 
 SCANS = {"user": "eve", "computed_from": ["#scans"]}
 
@@ -68,7 +73,7 @@ def test_what_leaves_with_a_rule_is_not_restricted_any_more(bob: Any, alice: Any
     [
         (lambda x, bob: (x + bob.search("#names")[0]).sum(), "computed from #scans, and from no other data"),
         (lambda x, bob: bob.search("#names")[0].mean(), "what was computed from #scans, and from no other data"),
-        (lambda x, bob: x * 1, r"Tensor\[\], and this is Tensor\[2\]"),
+        (lambda x, bob: x * 1, r"Tensor\[\] .default float., and this is Tensor\[2\]"),
     ],
     ids=["mixed", "other data", "another form"],
 )
@@ -181,7 +186,7 @@ def test_a_revoked_rule_approves_nothing(bob: Any, scans: Any) -> None:
         ({**SCANS, "count": 2, "per_day": 3}, "per_day = 3 contradicts count = 2"),
         ({**SCANS, "until": "friday"}, "until must be a date"),
         ({**SCANS, "until": "2020-01-01"}, "could never be used, because 2020-01-01 is in the past"),
-        ({**SCANS, "form": "Tensor[2"}, "form is not a form"),
+        ({**SCANS, "form": "Tensor[2"}, "form = 'Tensor.2' is wrong: 'Tensor.2' is not a form; write it as"),
         ({**SCANS, "form": ""}, "form must be a text"),
         ({**SCANS, "computed_from": []}, "computed_from must be a list of at least one tag"),
         ({**SCANS, "computed_from": ["#scan"]}, "no data of this worker has the tag '#scan' .did you mean '#scans'"),
@@ -254,3 +259,52 @@ def test_the_configuration_adds_changes_and_removes_rules_but_not_what_was_revok
     assert len(bob.approvals) == 0
     (warning,) = bob.approvals.configure({"old": {**SCANS, "until": "2020-01-01"}})
     assert "has expired" in warning
+
+
+DTYPES = ("complex128", "float64", "int64", "float16")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_rule_without_a_dtype_does_not_release_more_bits_than_default_floats_have(
+    bob: Any, scans: Any, dtype: str
+) -> None:
+    bob.allow("study", form="Tensor[]", **SCANS)
+    wider = scans.mean().to(getattr(torch, dtype))
+
+    with pytest.raises(GetNotPermittedError, match=rf"Tensor\[\] .default float., and this is Tensor\[\] {dtype}"):
+        wider.get()
+
+    bob.allow("wider", form=f"Tensor[] {dtype}", **SCANS)
+    assert wider.get().dtype is getattr(torch, dtype)
+
+
+def test_a_star_stands_for_one_size(bob: Any, scans: Any) -> None:
+    bob.allow("study", form="Tensor[*]", **SCANS)
+
+    assert scans.cumsum(0).get().tolist() == [1.0, 4.0]
+    with pytest.raises(GetNotPermittedError, match=r"it is for Tensor\[\*\] .default float., and this is Tensor"):
+        scans.reshape(1, 2).get()
+
+
+def test_a_rule_from_a_request_names_the_dtype_that_was_asked_for(bob: Any, scans: Any) -> None:
+    request = scans.mean().double().request("round 1")
+
+    conditions = suggest_conditions(bob, bob.requests[0])
+
+    assert request.form == conditions["form"] == "Tensor[] float64"
+
+
+def test_a_rule_of_an_earlier_process_that_is_not_clear_any_more_is_dropped_and_the_log_says_so(
+    hook: Any, tmp_path: Any, caplog: Any
+) -> None:
+    with closing(Ledger("bob", tmp_path / "ledger.jsonl")) as ledger:
+        for name, form in (("old", "Tensor[1*]"), ("kept", "Tensor[*, 4]")):
+            conditions = json.dumps({"user": "eve", "computed_from": ["#scans"], "form": form})
+            made = Entry(1.0, "eve", "", form, (), "", conditions, event="standing", rule=name, approver="noor")
+            ledger.record(made)
+
+    with closing(Ledger("bob", tmp_path / "ledger.jsonl")) as ledger:
+        bob = VirtualWorker(hook, id="bob", ledger=ledger)
+        assert [approval.name for approval in bob.approvals] == ["kept"]
+
+    assert "dropped a standing approval: cannot use the standing approval 'old': form = 'Tensor[1*]' is" in caplog.text

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from syft_core.desk import waiting
 from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError
 
 
@@ -27,9 +29,27 @@ def test_a_handle_follows_its_request(bob: Any, mean: Any) -> None:
     bob.approve(first, why="fine")
     bob.deny(second, "once is enough")
 
-    assert (first.wait(), first.reason, first.get().item()) == (first, "fine", 15.0)
+    assert (first.wait(timeout=60), first.reason, first.get().item()) == (first, "fine", 15.0)
     with pytest.raises(ReleaseDeniedError, match="once is enough"):
-        second.wait()
+        second.wait(timeout=60)
     with pytest.raises(ReleaseDeniedError, match="it was fetched already"):
         first.get()
     assert repr(first) == f"<RequestHandle {first.id} to 'bob': released>"
+
+
+def test_waiting_is_shown_until_the_owner_has_decided(bob: Any, me: Any, monkeypatch: Any) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(waiting.LINE, "_find_display", lambda: SimpleNamespace(show=shown.append, end=shown.clear))
+    bob.load_data([torch.tensor([1.0, 2.0]).private_tensor([]).tag("#ages")])
+    request = bob.search("#ages")[0].sum().request("table 1")
+
+    polls = request._poll(60)
+    next(polls)
+    assert shown[-1].startswith(f"waiting for the owner of bob to decide on request {request.id}, for ")
+    bob.approve(request)
+
+    assert list(polls) == []
+    assert shown == []
+    with pytest.raises(ReleasePendingError):
+        bob.search("#ages")[0].sum().request("table 2").wait(timeout=0)
+    assert waiting.LINE._since == {}

@@ -24,6 +24,7 @@ from syft_core.operating.storage import Storage
 from syft_core.peer import Peer
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
+from tests.waiting import wait_for_end
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_two_owners_who_decide_at_once_make_one_decision(bob: Any, mean: Any) ->
     ready = threading.Barrier(8)
 
     def decide(place: int) -> None:
-        ready.wait()
+        ready.wait(timeout=60)
         try:
             bob.approve(request, by=f"owner {place}") if place % 2 else bob.deny(request, "no", by=f"owner {place}")
             outcomes.append(f"owner {place}")
@@ -170,8 +171,7 @@ def test_two_owners_who_decide_at_once_make_one_decision(bob: Any, mean: Any) ->
     threads = [threading.Thread(target=decide, args=(place,)) for place in range(8)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    wait_for_end(*threads)
 
     assert outcomes == [bob.requests[0].decided_by]
     assert len([text for text in refused if "already" in text]) == 7

@@ -202,3 +202,57 @@ def patches() -> nn.Module:
         Reduce("b n d -> b d", "mean"),
         nn.Linear(16, 5),
     )
+
+
+# --- language models with a mask, as functions of two tensors
+
+
+class Classifier(nn.Module):
+    """A model of transformers that gives one row of numbers for each text."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        found = self.model(input_ids=ids, attention_mask=mask).logits
+        return found[:, -1] if found.dim() == 3 else found
+
+
+def make_language_model(name: str, config: str, sizes: dict[str, int]) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        package = import_module("transformers")
+        tokens = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+        return Classifier(getattr(package, name)(getattr(package, config)(vocab_size=64, **tokens, **sizes)))
+
+    return make
+
+
+_BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+def make_lora() -> nn.Module:
+    peft = import_module("peft")
+    model = make_language_model("BertForSequenceClassification", "BertConfig", _BERT)().model
+    return Classifier(peft.get_peft_model(model, peft.LoraConfig(target_modules=["query", "value"], r=2)))
+
+
+LANGUAGE_MODELS: dict[str, Callable[[], nn.Module]] = {
+    "bert": make_language_model("BertForSequenceClassification", "BertConfig", _BERT),
+    "distilbert": make_language_model(
+        "DistilBertForSequenceClassification",
+        "DistilBertConfig",
+        {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 32},
+    ),
+    "gpt2": make_language_model("GPT2LMHeadModel", "GPT2Config", {"n_embd": 16, "n_layer": 1, "n_head": 2}),
+    "llama": make_language_model("LlamaForCausalLM", "LlamaConfig", {**_BERT, "num_key_value_heads": 1}),
+    "lora": make_lora,
+}
+
+
+def masked_text() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the ids of four texts, of which two are shorter, the mask, and their classes."""
+    source = torch.Generator().manual_seed(0)
+    mask = torch.ones(4, 8, dtype=torch.long)
+    mask[1, 5:] = mask[3, 2:] = 0
+    return torch.randint(3, 64, (4, 8), generator=source), mask, torch.tensor([0, 1, 1, 0])

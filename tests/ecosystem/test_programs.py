@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Iterator
 from typing import Any
@@ -13,10 +14,11 @@ torch = pytest.importorskip("torch")
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import ValueRefusedError  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
+from syft_torch import federated as fl  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 
 from .compare import compare  # noqa: E402
-from .programs import Program, programs, small_bert, text  # noqa: E402
+from .programs import LANGUAGE_MODELS, Program, masked_text, programs, small_bert, text  # noqa: E402
 from .tools import (  # noqa: E402
     generate,
     measure_with_torchmetrics,
@@ -106,3 +108,35 @@ def test_differentially_private_training_gives_the_numbers_of_local_training(bob
 
     assert train_with_opacus(bob).verdict == "same bits"
     assert run_layers_of_opacus(bob).verdict == "same bits"
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+@pytest.mark.parametrize("length", [4, -1])
+def test_a_language_model_with_a_mask_runs_in_a_plan(bob: Any, name: str, length: int) -> None:
+    require("peft" if name == "lora" else "transformers")
+    model, (ids, mask, _) = LANGUAGE_MODELS[name]().eval(), masked_text()
+    shape = (length, ids.shape[1])
+    plan = sy.Plan(name, lambda ids, mask: model(ids, mask), args_shape=[shape, shape], args_dtypes=[torch.long] * 2)
+
+    found = plan.build().send(bob)(ids.send(bob), mask.send(bob)).get()
+
+    assert torch.equal(found, model(ids, mask))
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_language_model_with_a_mask_is_trained_by_the_trainer(bob: Any, name: str) -> None:
+    require("peft" if name == "lora" else "transformers")
+    torch.manual_seed(0)
+    model, (ids, mask, labels) = LANGUAGE_MODELS[name]().eval(), masked_text()
+    other = copy.deepcopy(model)
+    make = lambda p: torch.optim.SGD(p, lr=0.1)  # noqa: E731  # short
+    data = fl.FederatedDataset([fl.BaseDataset((ids, mask), labels).send(bob)])
+
+    fl.FederatedTrainer(model, torch.nn.functional.cross_entropy, make, data, batch_size=3, shuffle=False).fit(1)
+
+    optimizer = make([parameter for parameter in other.parameters() if parameter.requires_grad])
+    for rows in (slice(0, 3), slice(3, 4)):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(other(ids[rows], mask[rows]), labels[rows]).backward()
+        optimizer.step()
+    torch.testing.assert_close(dict(model.named_parameters()), dict(other.named_parameters()), atol=1e-6, rtol=1e-5)

@@ -152,7 +152,7 @@ def _watch(framework: str, tier: str, first: int, last: int) -> tuple[int, str, 
             number = int(place)
             found += [Finding(number, op, how) for how in shows]
     os.close(reader)
-    code = process.wait()
+    code = process.wait(timeout=60)
     if not ready or code == -signal.SIGPROF:
         return number, op, f"takes more than {SECONDS:.0f} seconds", found
     return number, op, "" if code == 0 and number == last else f"ends the process with {code}", found

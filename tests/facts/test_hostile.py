@@ -33,7 +33,9 @@ def test_memory_outside_of_a_tensor_cannot_be_read() -> None:
             f"x = guarded_array(np.ones(3), {at_end}); print(x.sum(), flush=True);"
             f"np.lib.stride_tricks.as_strided(x[{place}:{place} + 1] if {place} > 0 else x, (2,), (8 * {place},)).sum()"
         )
-        found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
         assert (found.stdout.strip(), found.returncode) == ("3.0", -signal.SIGSEGV)
 
 
@@ -47,7 +49,13 @@ def test_memory_that_was_not_written_is_recognized() -> None:
     environment = {**os.environ, "GLIBC_TUNABLES": TUNABLES}
 
     found = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
     assert found.stdout.split("\n")[:2] == [f"[{pattern}] [{pattern}]" for pattern in PATTERNS]

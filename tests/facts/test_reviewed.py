@@ -20,7 +20,6 @@ from syft_core.hook.forms import Form
 from syft_core.hook.rules import leaves
 from syft_core.messages import Describe
 from syft_torch.attributes import TorchAttributes
-from syft_torch.versions import find_ffts_with_other_strides
 
 from ..surface.checks import Raised, attempt, map_tensors, tensors
 from .watching import run_samples
@@ -130,7 +129,7 @@ def test_the_form_of_a_result_can_be_inferred(torch_surface: Any, torch_calls: C
     attributes = TorchAttributes(torch)
     # Torch 2.4 has no meta kernel for `kthvalue`.
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key("aten::kthvalue", "Meta")
-    not_inferred = find_ffts_with_other_strides() | (set() if has_kernel else {"kthvalue"})
+    not_inferred = set() if has_kernel else {"kthvalue"}
     wrong = {}
     for op, calls in torch_calls.items():
         for given in calls if not op.states_fact else ():

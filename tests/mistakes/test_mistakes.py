@@ -166,8 +166,6 @@ PLACES = [
         "send the model: `model.send('bob')`",
         "model = nn.Sequential(model.send(bob), nn.Linear(1, 1))",
     ),
-    Mistake("y.to(p)", NotCollocatedError, HERE_AND_THERE),
-    Mistake("y.type_as(p)", NotCollocatedError, HERE_AND_THERE),
     Mistake(
         "torch.bernoulli(p / 3, generator=generator)",
         NotCollocatedError,

@@ -93,7 +93,7 @@ def start_driver(attempts: int = 5) -> tuple[subprocess.Popen[str], int]:
             printed.append(line)
             if "started successfully on port" in line:
                 return driver, int(line.rstrip().rstrip(".").rsplit(" ", 1)[1])
-        driver.communicate()  # It ended before it was ready.
+        driver.communicate(timeout=60)  # It ended before it was ready.
     raise AssertionError(f"the driver of the browser does not start: {''.join(printed)}")
 
 

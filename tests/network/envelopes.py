@@ -8,9 +8,9 @@ from typing import Any
 from syft_core.serde import from_frames
 
 
-def pack(number: int, *buffers: Any) -> bytes:
+def pack(number: int, *buffers: Any, more: bool = False) -> bytes:
     lengths = [len(buffer) for buffer in buffers]
-    head = struct.pack("<BxxxIQQ", 0, len(buffers), number, 0) + struct.pack(f"<{len(lengths)}Q", *lengths)
+    head = struct.pack("<B?xxIQQ", 0, more, len(buffers), number, 0) + struct.pack(f"<{len(lengths)}Q", *lengths)
     return head + b"".join(map(bytes, buffers))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -19,6 +18,7 @@ from syft_core.network.server import Credentials, Server
 from syft_core.operating.data import DataSource, load
 from syft_core.testing.transport import equip
 from syft_core.workers.party.virtual import VirtualWorker
+from tests.waiting import wait_for_result, wait_until
 
 
 def authenticate(credentials: Credentials) -> Identity | None:
@@ -59,13 +59,13 @@ def find_port() -> int:
 
 def wait_for_port(port: int) -> None:
     """Wait until somebody accepts connections."""
-    end = time.monotonic() + 60
-    while True:
+
+    def is_accepting() -> bool:
         with socket.socket() as sock:
-            if sock.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert time.monotonic() < end, "nobody listens"
-        time.sleep(0.05)
+            sock.settimeout(60)
+            return sock.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(is_accepting, pause=0.05)
 
 
 @contextmanager
@@ -79,10 +79,10 @@ def start_worker(backend: str, id: str, data: Sequence[str] = (), **links: int) 
 
     def add_peers(ports: dict[str, int]) -> None:
         mine.send(ports)
-        mine.recv()
+        wait_for_result(mine.recv)
 
     try:
-        yield process, mine.recv(), add_peers
+        yield process, wait_for_result(mine.recv), add_peers
     finally:
         mine.close()
         process.join(30)

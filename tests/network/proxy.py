@@ -45,7 +45,8 @@ class Proxy:
             except OSError:
                 return
             try:
-                far = socket.create_connection(("127.0.0.1", self._target))
+                far = socket.create_connection(("127.0.0.1", self._target), 60)
+                far.settimeout(None)
             except OSError:
                 near.close()
                 return

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from syft_core.network.client import WebsocketClientWorker
+from tests.waiting import wait_for_result
 
 _PROGRAM = "import sys; from syft_core.cli import main; sys.exit(main())"
 ROOT = Path(__file__).parents[2]
@@ -66,7 +67,7 @@ class SupervisedWorker:
 
     def read_token(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline().split()[-1]
+        return wait_for_result(self.process.stdout.readline).split()[-1]
 
     def connect(self, hook: Any, token: str, **options: Any) -> WebsocketClientWorker:
         self.wait_for("worker is ready")

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from syft_core.exceptions import AuthenticationError, WorkerError
+from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
+from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.errors import AddressError
 from syft_core.network.server import Server, make_server_context
 from syft_core.operating.certificates import make_certificates
 
-from .processes import authenticate
+from .processes import authenticate, find_port
 from .served import serve
 
 torch = pytest.importorskip("torch")
@@ -34,11 +35,13 @@ def connect(hook: Any, port: int, host: str = "127.0.0.1", **options: Any) -> We
 def answering(*answers: bytes) -> Iterator[int]:
     """Answer each connection with the next bytes, and close it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
 
         def answer() -> None:
             for sent in answers:
                 sock, _ = listener.accept()
                 with sock:
+                    sock.settimeout(60)
                     sock.sendall(sent)
                     while sock.recv(4096):
                         pass
@@ -112,8 +115,52 @@ def test_a_page_instead_of_a_worker_fails_at_once(hook: Any) -> None:
 def test_a_proxy_whose_worker_is_being_started_is_asked_again(hook: Any) -> None:
     busy = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
     other = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-    with answering(busy, busy, other) as port, pytest.raises(AddressError):
+    with answering(busy, busy, other) as port, pytest.raises(AddressError, match="not a worker"):
+        connect(hook, port, wait=LONG)
+    with (
+        answering(busy) as port,
+        pytest.raises(AddressError, match="a proxy answers that it cannot reach the worker; che"),
+    ):
         connect(hook, port)
+
+
+def test_a_port_where_nothing_listens_fails_at_once(hook: Any) -> None:
+    with pytest.raises(AddressError, match=r"nothing listens there \(connection refused\); check the address and the"):
+        connect(hook, find_port())
+
+
+def test_a_machine_that_does_not_answer_fails_after_the_timeout(hook: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # It accepts, and says nothing.
+        port = listener.getsockname()[1]
+        with pytest.raises(AddressError, match="nothing answers there within 0.3 seconds; check the address"):
+            connect(hook, port, timeout=0.3)
+
+
+def test_a_client_that_wants_to_waits_for_a_worker_that_is_being_started(hook: Any, far: Any) -> None:
+    port = find_port()
+    server = Server(far, "127.0.0.1", port, authenticate)
+    timer = threading.Timer(0.3, server.start)
+    timer.start()
+
+    location = connect(hook, port, wait=60)
+
+    assert location.search("#no-such-tag") == []
+    location.close()
+    server.stop(1)
+
+
+def test_a_client_does_not_wait_longer_than_it_wants(hook: Any) -> None:
+    with pytest.raises(ConnectionLostError, match="no connection for 0.2 seconds"):
+        connect(hook, find_port(), wait=0.2)
+
+
+@pytest.mark.parametrize(
+    "url", ["ws://ana:hunter-2-secret@127.0.0.1:1", "ws://127.0.0.1:1/?token=hunter-2-secret", "wss://a:1/path"]
+)
+def test_a_url_with_more_than_a_host_and_a_port_is_refused(url: str) -> None:
+    with pytest.raises(WorkerError, match="it has more than a host and a port; write `wss://host:port`") as caught:
+        Address.parse(url)
+    assert "hunter-2-secret" not in str(caught.value)
 
 
 def test_tls_against_a_plain_worker_fails_at_once(hook: Any, server: Server, tmp_path: Path, tls: Any) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError, GetNotPermittedError
+from tests.waiting import wait_for_end
 
 from .served import Served, serve
 
@@ -81,8 +82,7 @@ def test_threads_use_two_workers_at_the_same_time(meeting: Meeting, pair: tuple[
     threads = [threading.Thread(target=use, args=(served.connect(),)) for served in pair]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    wait_for_end(*threads)
 
     assert torch.equal(sum(results), torch.full((2,), 4.0))
     assert meeting.took_place()

@@ -52,7 +52,7 @@ def run(commands: str, folder: Path) -> None:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m syft_core "$@"\n')
     program.chmod(0o755)
     env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    subprocess.run(["sh", "-euc", commands], cwd=folder, env=env, check=True)
+    subprocess.run(["sh", "-euc", commands], cwd=folder, env=env, check=True, timeout=120)
 
 
 def test_what_was_backed_up_is_there_after_the_commands_of_the_page(tmp_path: Path, capsys: Any) -> None:
@@ -74,7 +74,6 @@ def test_what_was_backed_up_is_there_after_the_commands_of_the_page(tmp_path: Pa
             assert found == request
             with open_desk(worker, hook, tokens["noor"]) as desk:
                 assert [rule["name"] for rule in desk.approvals()] == ["study"]
-                desk.approve(request)
             assert float(found.get()) == 35.0
             close(hook)
 
@@ -91,12 +90,12 @@ def close(hook: Any) -> None:
     hook.local_worker.remove_worker_from_registry("north")
 
 
-@pytest.mark.parametrize("name", ["store/approvals.json", "store/incidents.json", "tokens.json"])
+@pytest.mark.parametrize("name", ["store/approvals.json", "tokens.json"])
 def test_a_file_of_a_later_release_is_refused_by_name_and_not_changed(tmp_path: Path, capsys: Any, name: str) -> None:
     write_worker(tmp_path, capsys)
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
-    path.write_text('{"format": 99, "approvals": [], "revoked": [], "tokens": [], "refused": {}, "crashes": {}}')
+    path.write_text('{"format": 99, "approvals": [], "revoked": [], "tokens": []}')
     path.chmod(0o600)
     before = path.read_bytes()
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from syft_core.network.server import Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.serde import frames
 from syft_core.workers.party.virtual import VirtualWorker
+from tests.waiting import wait_until
 
 from .envelopes import pack, unpack
 from .processes import authenticate
@@ -41,7 +41,7 @@ def test_fragmented_messages_are_put_together(server: Any) -> None:
     with by_library(server) as connection:
         connection.send([message[:3], message[3:30], b"", message[30:]])
 
-        assert unpack(connection.recv()).failure is None
+        assert unpack(connection.recv(60)).failure is None
 
 
 def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWorker, connect: Any) -> None:
@@ -60,8 +60,7 @@ def test_a_client_that_does_not_read_is_disconnected(hook: Any, far: VirtualWork
                 connection.socket.sendall(request)
             except OSError:  # The server may close the connection while the client still sends.
                 break
-        while not slow.sessions[0].session.sent or slow.sessions[0].connection is not None:
-            time.sleep(0.01)
+        wait_until(lambda: slow.sessions[0].session.sent and slow.sessions[0].connection is None)
 
     location = connect(port=slow.port)
     assert (torch.ones(1).send(location) + 1).get().tolist() == [2.0]

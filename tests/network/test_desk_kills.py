@@ -18,6 +18,7 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import read_ledger
+from tests.waiting import wait_for_result
 
 np = pytest.importorskip("numpy")
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class Killed:
 
     def _read(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        return wait_for_result(self.process.stdout.readline).strip()
 
     def start(self, point: int) -> Path:
         assert self.process.stdin is not None

@@ -75,7 +75,7 @@ def test_the_two_terminals_of_the_readme(tmp_path: Path, monkeypatch: pytest.Mon
             ask("POST", f"{path}/approve", "digest=" + re.findall(r'name="digest" value="(\w+)"', ask("GET", path))[0])
 
         def ask(method: str, path: str, body: str = "") -> str:
-            connection = HTTPConnection(str(page.hostname), page.port)
+            connection = HTTPConnection(str(page.hostname), page.port, timeout=60)
             connection.request(method, path, body, {"Authorization": f"Bearer {token}"})
             response = connection.getresponse()
             shown = response.read().decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from syft_core.network.links import PeerLocation
 from syft_core.network.server import Server
 from syft_core.workers.addresses.tickets import MAX_TICKETS
 from syft_core.workers.party.virtual import VirtualWorker
+from tests.waiting import wait_until
 
 from .processes import authenticate
 
@@ -82,8 +82,7 @@ def test_a_connection_with_a_ticket_ends_with_the_session_of_its_user(link: Link
     assert link.bob.describe([link.id])[0].shape == (2,)
 
     link.ana.close()
-    while link.server.sessions:
-        time.sleep(0.01)
+    wait_until(lambda: not link.server.sessions)
 
     with pytest.raises(AuthenticationError):
         link.bob.describe([link.id])
@@ -161,8 +160,8 @@ def test_the_connections_of_a_worker_for_a_client_end_with_the_session_of_the_cl
     assert [client.peer.id for client in pair.servers["far"].sessions if client.mandate] == ["near"]
 
     pair.near.close()
-    while pair.servers["near"].sessions or any(client.mandate for client in pair.servers["far"].sessions):
-        time.sleep(0.01)
+    near, far = pair.servers["near"], pair.servers["far"]
+    wait_until(lambda: not near.sessions and not any(client.mandate for client in far.sessions))
 
     with pytest.raises(ConnectionLostError, match="the session expired"):
         pair.near.connect()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import random
 import secrets
-import time
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
 from syft_core.network.session import Session
 from syft_core.workers.party.virtual import VirtualWorker
+from tests.waiting import wait_until
 
 from .processes import authenticate
 
@@ -241,8 +241,7 @@ def test_the_objects_of_a_client_that_is_gone_are_removed(hook: Any, far: Any) -
     assert far.objects_count == before + 2
 
     location.close()
-    while server.sessions:
-        time.sleep(0.01)
+    wait_until(lambda: not server.sessions)
 
     assert far.objects_count == before + 1
     server.stop(1)
@@ -265,11 +264,7 @@ def test_a_session_that_cannot_be_ended_does_not_keep_others(
         location = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana", client=client)
         location.close()
 
-    deadline = time.monotonic() + 30
-    while server.sessions and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-    assert not server.sessions
+    wait_until(lambda: not server.sessions)
 
 
 def test_a_session_belongs_to_its_user(hook: Any, connect: Any, server: Any) -> None:
@@ -293,8 +288,7 @@ def test_a_session_that_ends_leaves_the_objects_of_another_session_of_the_client
     second = WebsocketClientWorker(hook, "127.0.0.1", server.port, token="secret of ana")
     x = torch.ones(2).send(second)
     second.flush()
-    while len(server.sessions) > 1:
-        time.sleep(0.01)
+    wait_until(lambda: len(server.sessions) == 1)
 
     assert x.get().tolist() == [1.0, 1.0]
     second.close()

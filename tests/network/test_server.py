@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from syft_core.exceptions import ConnectionLostError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.workers.party.virtual import VirtualWorker
+from tests.waiting import wait_for_end, wait_until
 
 from .processes import start_worker
 from .served import serve
@@ -85,8 +85,7 @@ def test_a_worker_that_stops_finishes_and_answers_what_it_is_executing(hook: Any
 
         assert x.get().tolist() == [1.0, 1.0]
 
-        finishing.join()
-        stopping.join()
+        wait_for_end(finishing, stopping)
         location.timeout = 0.1
         with pytest.raises(ConnectionLostError):
             y.get()
@@ -95,8 +94,7 @@ def test_a_worker_that_stops_finishes_and_answers_what_it_is_executing(hook: Any
 def _stop(pid: int) -> None:
     """Stop a process, and wait until all of its threads stand still: one may run on before another takes the signal."""
     os.kill(pid, signal.SIGSTOP)
-    while any(_state(task) != "T" for task in Path(f"/proc/{pid}/task").iterdir()):
-        time.sleep(0.01)
+    wait_until(lambda: all(_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
 
 
 def _state(task: Path) -> str:
@@ -117,8 +115,7 @@ def _run_at_once(locations: list[WebsocketClientWorker]) -> list[float]:
     threads = [threading.Thread(target=count_up, args=(place,)) for place in range(len(locations))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    wait_for_end(*threads)
     return results
 
 

@@ -23,12 +23,14 @@ from syft_core.exceptions import AuthenticationError, TicketError
 from syft_core.messages import HANDLERS, Batch, Describe, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
 from syft_core.network.connection import Purpose
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
-from syft_core.network.session import CLIENT, PROTOCOL, SESSION
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.network.session import BEGUN, CLIENT, PROTOCOL, SESSION
+from syft_core.operating.allowances import Allowance
+from syft_core.operating.quotas import QuotaGuard
 from syft_core.peer import Peer
 from syft_core.serde import frames
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
+from tests.waiting import wait_until
 
 from .envelopes import pack, unpack
 from .processes import authenticate
@@ -74,7 +76,7 @@ def test_a_wrong_token_is_explained(hook: Any, server: Any, connect: Any) -> Non
 @pytest.mark.parametrize("command", HANDLERS, ids=lambda command: command.__name__)
 def test_no_message_reaches_the_worker_without_authentication(server: Any, far: Any, command: Any) -> None:
     before = far.stats.messages
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as sock:
         sock.sendall(
             f"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{CLIENT}: me\r\n".encode()
         )
@@ -105,11 +107,11 @@ def test_a_claim_to_act_for_somebody_needs_a_ticket(server: Any, far: Any, tmp_p
     with by_library(server) as connection:
         for number, command in enumerate(commands, 1):
             connection.send(pack(number, *frames(Batch(number, (command,), True, (peer, Peer("me"))))))
-            error = unpack(connection.recv()).failure.error
+            error = unpack(connection.recv(60)).failure.error
             assert type(error) is TicketError
             assert "on behalf of" in str(error)
         connection.send(pack(5, *frames(Batch(5, (Fetch("data"),), True))))
-        assert unpack(connection.recv()).failure is None
+        assert unpack(connection.recv(60)).failure is None
 
     far.ledger.close()
     assert {entry.user for entry in read_ledger(tmp_path / "ledger") if entry.user} == {"eve"}
@@ -119,7 +121,7 @@ def test_a_claim_to_act_for_somebody_needs_a_ticket(server: Any, far: Any, tmp_p
 def test_another_websocket_library_can_be_a_client(server: Any) -> None:
     with by_library(server) as connection:
         connection.send(pack(1, *frames(Batch(1, (Search(("#count",)),), True))))
-        reply = unpack(connection.recv())
+        reply = unpack(connection.recv(60))
 
         assert type(reply) is Reply
         assert [item[1] for item in reply.value] == [("#count",)]
@@ -167,8 +169,7 @@ def test_malformed_messages_end_the_connection_or_are_answered(server: Any, mess
     ],
 )
 def test_connections_that_do_not_speak_the_protocol_are_closed(server: Any, sent: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.settimeout(60)
+    with socket.create_connection(("127.0.0.1", server.port), 60) as sock:
         with contextlib.suppress(OSError):
             sock.sendall(sent)
             sock.shutdown(socket.SHUT_WR)
@@ -224,7 +225,7 @@ def test_a_stranger_that_never_finishes_the_handshake_is_disconnected(
     monkeypatch: pytest.MonkeyPatch, server: Any
 ) -> None:
     monkeypatch.setattr("syft_core.network.server.HANDSHAKE_SECONDS", 0.5)
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as sock:
         sock.settimeout(0.1)
         while True:
             try:
@@ -245,13 +246,13 @@ def test_strangers_who_say_nothing_do_not_keep_clients_out(
     small.start()
     with contextlib.ExitStack() as stack:
         for _ in range(20):
-            stack.enter_context(socket.create_connection(("127.0.0.1", small.port)))
+            stack.enter_context(socket.create_connection(("127.0.0.1", small.port), 60))
 
         location = connect(port=small.port)
         assert (torch.ones(2).send(location) + 1).get().tolist() == [2.0, 2.0]
 
         for _ in range(20):
-            stack.enter_context(socket.create_connection(("127.0.0.1", small.port)))
+            stack.enter_context(socket.create_connection(("127.0.0.1", small.port), 60))
         assert (torch.ones(2).send(location) + 2).get().tolist() == [3.0, 3.0]
         location.close()
     small.stop(1)
@@ -335,8 +336,8 @@ def test_messages_that_never_arrive_take_no_more_memory_than_objects(server: Any
         head = struct.pack("<BxxxIQQ", 0, 1, 1, 0) + struct.pack("<Q", length)
         for number, client in enumerate(clients):
             client.socket.sendall(struct.pack(">BBQ", 0x82, 0xFF, len(head) + length) + bytes(4) + head)
-            while sum(client.bytes_held for client in server.sessions) < length * min(number + 1, 2):
-                time.sleep(0.01)
+            expected = length * min(number + 1, 2)
+            wait_until(lambda n=expected: sum(client.bytes_held for client in server.sessions) >= n)
 
         for refused in clients[2:]:
             with pytest.raises(ConnectionClosed):
@@ -354,8 +355,8 @@ def test_idle_sessions_of_a_user_keep_no_more_replies_than_objects(server: Any, 
                 other.protocol.max_message_size = None
                 other.send(pack(1, *frames(Batch(1, (Fetch(7, None, True),), True))))
                 other.recv(60)
-            while any(client.connection for client in server.sessions if client.peer.id == f"{name}@eve"):
-                time.sleep(0.01)
+            idle = f"{name}@eve"
+            wait_until(lambda n=idle: not any(each.connection for each in server.sessions if each.peer.id == n))
 
     assert sum(client.bytes_held for client in server.sessions) <= 20_000_000 + MESSAGE_OVERHEAD + 17_000_000
 
@@ -440,8 +441,7 @@ def test_idle_sessions_with_tickets_end_those_of_the_same_user_only(
             headers = {"Authorization": f"Ticket {ticket}", CLIENT: "alice", SESSION: secret}
             with by_library(server, None, **headers):
                 pass
-        while any(client.connection for client in server.sessions):
-            time.sleep(0.01)
+        wait_until(lambda: not any(client.connection for client in server.sessions))
 
     assert [client.payer for client in server.sessions if client.mandate is not None].count("ana") == 1
 
@@ -454,10 +454,10 @@ def test_only_the_newest_connection_waits_for_a_session(server: Any, far: Any) -
     )
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(by_library(server))
+        request = request.replace("\r\n\r\n", f"\r\n{BEGUN}: {server.sessions[0].begun}\r\n\r\n")
         with far.lock:  # An operation takes long.
             first.send(pack(1, *frames(Batch(1, (Search(()),), True))))
-            while server.sessions[0].busy_since is None:
-                time.sleep(0.01)
+            wait_until(lambda: server.sessions[0].busy_since is not None)
             waiting = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 60)) for _ in range(20)]
             for sock in waiting:
                 sock.sendall(request.encode())

@@ -285,7 +285,7 @@ def test_names_with_html_are_text_on_the_owners_page(any_hook: Any, tmp_path: Pa
     bob = VirtualWorker(any_hook, id="bob")
     bob.load_data(load([DataSource(tmp_path / "p.csv")], any_hook))
 
-    page = str(_objects(bob.object_store.entries()))
+    page = str(_objects(bob.object_store.entries(), {}))
 
     assert "<script>" not in page
     assert "&lt;script&gt;" in page

@@ -35,7 +35,9 @@ class Gateway:
     def __init__(self, folder: Path, worker_port: int) -> None:
         self._folder, self._ssh_port, self.port, self._worker = folder, find_port(), find_port(), worker_port
         for name in ("host", "tunnel"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True, timeout=120
+            )
         public = (folder / "host.pub").read_text()
         (folder / "known_hosts").write_text(f"[127.0.0.1]:{self._ssh_port} {public}")
         # As the page says: this key may listen on one port, and nothing else.
@@ -72,13 +74,13 @@ class Gateway:
     def cut(self) -> None:
         assert self._tunnel is not None
         self._tunnel.kill()
-        self._tunnel.wait()
+        self._tunnel.wait(timeout=60)
 
     def close(self) -> None:
         if self._tunnel is not None and self._tunnel.poll() is None:
             self.cut()
         self._server.terminate()
-        self._server.communicate()
+        self._server.communicate(timeout=60)
 
 
 @pytest.fixture

@@ -71,3 +71,30 @@ def test_a_record_that_was_being_written_does_not_end_the_reader(file: int) -> N
     os.pwrite(file, bytes([255]) * SIZE, 0)
 
     assert Activity(file).read() is not None
+
+
+def test_commands_that_others_do_not_wait_for_have_places_of_their_own(file: int) -> None:
+    activity = Activity(file)
+    activity.begin(b"laptop\nana", 1, b"add")
+    first, second = (activity.begin_apart(b"phone\neve", number, b"RunProtocol") for number in (2, 3))
+
+    assert sorted((found.user, found.batch) for found in activity.read_apart()) == [("eve", 2), ("eve", 3)]
+    activity.end_apart(first)
+    assert [found.batch for found in activity.read_apart()] == [3]
+    found = activity.read()
+    assert found is not None
+    assert found.user == "ana"
+    activity.clear()
+    assert (activity.read(), activity.read_apart(), second > 0) == (None, [], True)
+
+
+def test_there_are_places_for_the_first_commands_only(file: int) -> None:
+    activity = Activity(file)
+
+    places = [activity.begin_apart(b"phone\neve", number, b"RunProtocol") for number in range(40)]
+    for place in places:
+        activity.end_apart(place)
+
+    assert len({place for place in places if place}) == len([place for place in places if place]) > 10
+    assert activity.read_apart() == []
+    assert activity.begin_apart(b"phone\neve", 1, b"RunProtocol")

@@ -18,6 +18,7 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import make_server_context
 from syft_core.operating.authority import Authority
 from syft_core.operating.certificates import check_validity, user_in
+from tests.waiting import wait_for_end
 
 from ..network.served import serve
 
@@ -49,7 +50,7 @@ def shake_hands(folder: Path, client: ssl.SSLContext, name: str) -> Any:
             secure.send(b"x")  # The server may have refused already.
     finally:
         near.close()
-        thread.join()
+        wait_for_end(thread)
     return seen[0]
 
 

@@ -12,6 +12,7 @@ import pytest
 from syft_core.cli import main
 from syft_core.desk.approvals import CONDITIONS
 from syft_core.exceptions import ConfigurationError
+from syft_core.operating.allowances import Allowance, find_allowance
 from syft_core.operating.config import (
     EXAMPLE,
     PeerConfig,
@@ -21,7 +22,6 @@ from syft_core.operating.config import (
     parse_config,
     read_config,
 )
-from syft_core.operating.quotas import Allowance, find_allowance
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,7 +39,7 @@ def test_the_example_is_printed_and_can_be_read(capsys: pytest.CaptureFixture[st
 
     config = read(tmp_path, capsys.readouterr().out).require_valid()
 
-    assert (config.id, config.limits.message_bytes) == ("north", 64 * 2**20)
+    assert (config.id, config.limits.message_bytes) == ("north", None)
     assert config.users == {"default": Allowance()}
 
 

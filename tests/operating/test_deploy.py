@@ -13,7 +13,6 @@ import ssl
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from syft_core.cli import main
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.operating.checks import find_problems
 from syft_core.operating.config import read_config
+from tests.waiting import wait_until
 
 from ..network.processes import find_port, wait_for_port
 from ..network.supervised import ROOT, supervise
@@ -50,7 +50,7 @@ def test_the_units_are_valid(tmp_path: Path, name: str) -> None:
     text = (DEPLOY / name).read_text().replace("/opt/syft/bin/syft-core", sys.executable)
     unit.write_text(text.replace("/usr/bin/ssh", sys.executable))
 
-    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False, timeout=120)
 
     assert [line for line in done.stderr.splitlines() if unit.name in line] == []
 
@@ -60,7 +60,7 @@ def test_the_units_are_valid(tmp_path: Path, name: str) -> None:
 def test_the_units_have_few_rights(name: str) -> None:
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", DEPLOY / name]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
     assert done.returncode == 0, done.stdout[-2000:]  # At most 3 of 10 points of exposure.
 
@@ -71,7 +71,9 @@ def test_the_files_of_wireguard_are_valid(tmp_path: Path, name: str) -> None:
     shutil.copy(DEPLOY / name, tmp_path)
     (tmp_path / name).chmod(0o600)
 
-    done = subprocess.run(["wg-quick", "strip", tmp_path / name], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["wg-quick", "strip", tmp_path / name], capture_output=True, text=True, check=True, timeout=120
+    )
 
     assert done.stderr == ""
     assert "AllowedIPs = 10.77.0." in done.stdout
@@ -159,7 +161,7 @@ def ask(
 ) -> Answer:
     """Make a request to hospital.example, which is at a port of this machine."""
     context = ssl.create_default_context(cafile=str(ca))
-    connection = http.client.HTTPConnection("hospital.example")
+    connection = http.client.HTTPConnection("hospital.example", timeout=60)
     with socket.create_connection(("127.0.0.1", port), 60) as sock:
         connection.sock = context.wrap_socket(sock, server_hostname="hospital.example")
         with closing(connection):
@@ -208,7 +210,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 shutil.copytree(found, source / found.name, ignore=ignored)
             else:
                 shutil.copy(found, source / found.name)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "python"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "python"], check=True, timeout=120)
     (packages,) = (folder / "python").glob("lib/*/site-packages")
     (packages / "installed.pth").write_text(sysconfig.get_path("purelib"))  # What pip would download.
     write_program(
@@ -245,17 +247,19 @@ def test_the_steps_of_the_image_install_a_worker_whose_health_is_checked(image: 
 
     def is_healthy() -> bool:
         program = image / "python" / "bin" / check[0]
-        return subprocess.run([program, *check[1:]], env=env, check=False, stderr=subprocess.DEVNULL).returncode == 0
+        return (
+            subprocess.run(
+                [program, *check[1:]], env=env, check=False, stderr=subprocess.DEVNULL, timeout=120
+            ).returncode
+            == 0
+        )
 
     assert not is_healthy()
     program = image / "python" / "bin" / command[0]
     worker = subprocess.Popen([program, *command[1:]], env=env, cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + 120
-        while not is_healthy():
-            assert worker.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.5)
+        wait_until(lambda: is_healthy() or worker.poll() is not None, seconds=120, pause=0.5)
+        assert worker.poll() is None
     finally:
         worker.terminate()
         assert worker.wait(60) == 0
@@ -278,9 +282,9 @@ def test_one_command_starts_three_workers_and_a_provider_that_compute_on_shares(
         word.replace("/study", str(study)) for word in services["setup"]["entrypoint"] if word != "/setup-study.sh"
     ]
     script = str(DEPLOY / "setup-study.sh")
-    subprocess.run([setup[0], script, *setup[1:]], check=True, env=env)
+    subprocess.run([setup[0], script, *setup[1:]], check=True, env=env, timeout=120)
     made = (study / "client" / "ca.pem").read_bytes()
-    subprocess.run([setup[0], script, *setup[1:]], check=True, env=env)  # A second start changes nothing.
+    subprocess.run([setup[0], script, *setup[1:]], check=True, env=env, timeout=120)  # A second start changes nothing.
     assert (study / "client" / "ca.pem").read_bytes() == made
     ports = {name: find_port() for name in NAMES}
     for name in NAMES:  # Containers have addresses of their own; here they have ports.

@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -22,8 +23,10 @@ from syft_core.exceptions import AuthenticationError, GetNotPermittedError
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, WebsocketServerWorker, make_server_context
 from syft_core.operating import page as page_module
+from syft_core.operating.allowances import Allowance
+from syft_core.operating.incidents import Ban, Incident, Incidents
 from syft_core.operating.page import Page, SignIns
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.quotas import QuotaGuard
 from syft_core.operating.throttle import FREE
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 
@@ -218,7 +221,7 @@ def _make_tls(folder: Path) -> ssl.SSLContext:
     cert, key = folder / "cert.pem", folder / "key.pem"
     make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=127.0.0.1"
     names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run([*make.split(), *names], check=True, capture_output=True)
+    subprocess.run([*make.split(), *names], check=True, capture_output=True, timeout=120)
     return make_server_context(cert, key)
 
 
@@ -482,6 +485,28 @@ def test_the_values_are_shown_on_demand_and_recorded_as_seen(hook: Any, tmp_path
         assert (seen.approver, seen.request) == ("Dr. Noor", served.worker.requests[0].id)
 
 
+def test_an_owner_sees_bans_and_lifts_them(served: Served) -> None:
+    known = [Incident(user, "f(<x>)", "ended the process (SIGSEGV)", True, time.time()) for user in ("ana", "bo")]
+    served.worker.guard = QuotaGuard(served.worker, {}, Incidents(3600, None, known))
+    lifted: list[Ban] = []
+    served.page._on_lift = lifted.append
+    browser = Browser(served.page)
+    browser.sign_in()
+    ban = next(ban for ban in served.worker.guard.bans if ban.user == "ana")
+    shown = browser.get("/").body
+    assert f"/bans/{ban.id}/lift" in shown
+    assert "f(&lt;x&gt;)" in shown
+    assert "it ended the process (SIGSEGV)" in shown
+
+    assert browser.post(f"/bans/{ban.id}/lift").status == 403  # Without the token of the form.
+    assert browser.get(f"/bans/{ban.id}/lift").status == 404
+    assert browser.post(f"/bans/{ban.id}/lift", csrf=browser.csrf("/")).status == 303
+
+    assert [ban.user for ban in served.worker.guard.bans] == ["bo"]
+    assert lifted == [ban]
+    assert browser.post(f"/bans/{ban.id}/lift", csrf=browser.csrf("/")).status == 404
+
+
 def test_one_click_approves_a_request_and_the_like_of_it(served: Served) -> None:
     pointer = ask_for_release(served)
     browser = Browser(served.page)
@@ -491,16 +516,19 @@ def test_one_click_approves_a_request_and_the_like_of_it(served: Served) -> None
     wrong = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2", per_day="3")
     assert (wrong.status, len(served.worker.approvals)) == (409, 0)
     assert "per_day = 3 contradicts count = 2" in html.unescape(wrong.body)
+    emptied = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="", per_day="", until="")
+    assert (emptied.status, len(served.worker.approvals)) == (400, 0)
+    assert "say how often in all the rule may be used" in emptied.body
     assert browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2").status == 303
 
     assert pointer.get().item() == 173506.0
     again = served.clients[0].search("#ages")[0] * 3
     assert again.get().item() == 260259.0
-    assert "1 of 2" in browser.get("/").body
+    assert "2 of 2" in browser.get("/").body  # The request, which the rule has settled, and the second release.
     assert browser.post("/rules/study/revoke", csrf=browser.csrf("/")).status == 303
     with pytest.raises(GetNotPermittedError, match="it was revoked"):
         (served.clients[0].search("#ages")[0] * 4).get()
-    assert browser.post(f"{path_of(served)}/rule", **fields, name="other").status == 409
+    assert browser.post(f"{path_of(served)}/rule", **fields, name="other", count="1").status == 409
 
 
 def test_an_approval_is_taken_back_on_the_page(served: Served) -> None:

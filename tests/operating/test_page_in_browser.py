@@ -13,6 +13,7 @@ from syft_core.network.identity import Identity
 
 from ..network.browser import BROWSER, DRIVER, Chromium, open_browser
 from ..network.served import Served, serve
+from ..waiting import wait_until
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
@@ -31,15 +32,18 @@ def test_an_owner_signs_in_sees_an_object_and_releases_it(hook: Any) -> None:
         browser.type("input[name=token]", "owner-secret")
         browser.click("button")
         assert "signed in as Dr. Noor" in browser.text("header")
+        browser.click("section:has([data-label=tags]) summary")
         shown = browser.text("main")
         assert "#ages" in shown
         assert "in years" in shown
         assert "86753" not in shown
-        browser.click("td a.button")
+        browser.click("article a.button")
         assert "for the paper" in browser.text("section")
         browser.click("form[action$=approve] button")
 
-        assert browser.text("span.approved") == "approved"
+        wait_until(lambda: served.worker.requests[0].state == "approved")
+        browser.open(served.page.url)
+        assert "nobody is waiting for you" in browser.text("main")
         assert torch.equal(pointer.get(), torch.tensor([173506.0]))
         assert [line for line in browser.log() if "favicon" not in line] == []
 
@@ -71,6 +75,8 @@ def test_text_from_peers_runs_nothing_in_the_browser(hook: Any) -> None:
 
         assert "signed in" in browser.text("header")
         assert browser.run("return document.title") == "hospital: worker"
+        for place in (3, 4, 5, 6, 8):
+            browser.click(f"section:nth-of-type({place}) summary")
         assert browser.text("main").count("<script>document") >= 4
         assert browser.run("return document.querySelectorAll('script, img').length") == 0
 
@@ -126,7 +132,7 @@ def open_every_page(served: Served, browser: Chromium) -> Iterator[str]:
         (bob.search("#ages")[0] * 2).request(reason)
     served.worker.deny(served.worker.requests[1], "too few", by="Dr. Noor")
     served.worker.approve(served.worker.requests[2], by="Dr. Noor")
-    served.worker.allow("study", user="ana", computed_from=["#ages"], count=1)
+    served.worker.allow("study", user="ana", computed_from=["#ages"], form="Tensor[9]", count=1)
     browser.open(served.page.url)
     yield "sign in"
     browser.type("input[name=token]", "owner-secret")
@@ -192,4 +198,32 @@ def test_an_owner_decides_with_the_keyboard_alone(hook: Any) -> None:
         browser.find("form[action$=approve]")
         go_to("Approve")
 
-        assert browser.text("span.approved") == "approved"
+        assert "nobody is waiting for you" in browser.text("main")
+        assert served.worker.requests[0].state == "approved"
+
+
+OPEN_ALL = "for (const e of document.querySelectorAll('details')) e.open = true; return 0"
+MANY = 60
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_worker_with_many_requests_rules_and_objects_has_a_page_of_a_few_screens(hook: Any, width: int) -> None:
+    with serve(hook) as served, open_browser("--window-size=1300,900") as browser:
+        browser.resize(width, 844)
+        served.worker.load_data([torch.linspace(0, 1, 100).private_tensor([]).tag("#ages")])
+        bob = served.connect()
+        ages = bob.search("#ages")[0]
+        for number in range(MANY):
+            (ages[: number % 12 + 1] * 2).request(f"for table {number} of the paper about ages")
+            served.worker.allow(
+                f"rule-{number}", user="ana", computed_from=["#ages"], form=f"Tensor[{number}, 1]", count=20, per_day=4
+            )
+            served.worker.load_data([torch.ones(3).tag(f"#set-{number}").describe("mean waiting time by month")])
+        browser.open(served.page.url)
+        browser.type("input[name=token]", "owner-secret")
+        browser.click("button")
+        browser.find("header")
+
+        assert browser.run("return document.documentElement.scrollHeight") < 5 * 844
+        assert browser.run(OPEN_ALL) == 0
+        assert browser.run(AUDIT) == []

@@ -27,7 +27,7 @@ def test_the_owner_of_a_supervised_worker_releases_an_object_on_its_page(hook: A
     thread = threading.Thread(target=supervisor.run)
     thread.start()
     try:
-        bob = WebsocketClientWorker(hook, "127.0.0.1", supervisor.port, token=supervisor.secret)
+        bob = WebsocketClientWorker(hook, "127.0.0.1", supervisor.port, token=supervisor.secret, wait=60)
         pointer = bob.search("#ages")[0] * 2
         pointer.request("for the paper")
         with pytest.raises(GetNotPermittedError):

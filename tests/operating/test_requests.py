@@ -105,7 +105,7 @@ def test_a_request_is_denied_with_a_reason(mean: Any, command: Command) -> None:
     assert "is denied" in command.run("deny", request.id, "--why", "two patients are too few")
 
     with pytest.raises(ReleaseDeniedError, match="two patients are too few"):
-        request.wait()
+        request.wait(timeout=60)
     with pytest.raises(ReleaseDeniedError, match="two patients are too few"):
         mean.get()
     assert command.run("approve", request.id) == ""
@@ -165,7 +165,7 @@ def test_only_the_token_of_an_administrator_decides(mean: Any, command: Command)
         assert "only its owner may" in command.errors
     command.token.write_text("")
     command.run("list")
-    assert "there is no token" in command.errors
+    assert "cannot use the token in this file: it is empty" in command.errors
 
 
 def test_an_asker_sees_only_the_requests_of_the_same_user(served: Served, mean: Any) -> None:

@@ -124,7 +124,10 @@ def test_a_process_whose_supervisor_is_gone_ends(then: str, code: int) -> None:
         f"threading.Thread(target=serving._wait_for_supervisor, args=(stopping, print), daemon=True).start(); {then}"
     )
 
-    assert subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, check=False).returncode == code
+    assert (
+        subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL, check=False, timeout=120).returncode
+        == code
+    )
 
 
 def test_health_is_answered_on_the_port_of_the_worker_without_a_token(server: Server) -> None:

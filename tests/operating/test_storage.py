@@ -24,6 +24,7 @@ from syft_core.operating.data import DataSource, load
 from syft_core.operating.storage import Storage
 from syft_core.peer import Peer
 from syft_core.workers.party.virtual import VirtualWorker
+from tests.waiting import wait_for_result
 
 
 class Party:
@@ -317,7 +318,7 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path
         command = [sys.executable, "-m", "tests.network.publisher", str(tmp_path / "store"), str(first)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
-            lines = [child.stdout.readline() for _ in range(source.randrange(1, 60))]
+            lines = [wait_for_result(child.stdout.readline) for _ in range(source.randrange(1, 60))]
             try:
                 child.wait(source.random() / 200)  # Somewhere in the next few writes.
             except subprocess.TimeoutExpired:

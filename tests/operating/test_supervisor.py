@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -29,6 +30,7 @@ from syft_core.messages import Run, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_core.operating.errors import QuotaExceededError
+from syft_core.operating.incidents import Incident, Incidents
 from syft_core.operating.tokens import TokenFile
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.party.virtual import VirtualWorker
@@ -129,7 +131,8 @@ def test_an_operation_that_ends_the_process_is_named_and_refused_from_then_on(
     with pytest.raises(ConnectionLostError, match="the worker's process ended, and was started again"):
         theirs.search("#ages")
     assert len(theirs.search("#ages")) == 1
-    with pytest.raises(OperationNotAllowedError, match=rf"{name}.*it {reason} before; use another operation"):
+    why = rf"{name}.*it {reason} before, and is refused to user 'ana' until .* UTC; use another operation"
+    with pytest.raises(OperationNotAllowedError, match=why):
         served.run(name)
     assert served.ages() == [30.0, 40.0, 50.0]
     theirs.close()
@@ -212,14 +215,15 @@ def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_ho
     tokens = add_tokens(tmp_path, "ana")
     store = tmp_path / "store"
     store.mkdir()
-    (store / "incidents.json").write_text(
-        '{"refused": {"test.crash(float64[3]/8)": "it x before"}, "crashes": {"ana": 4}}'
-    )
+    known = [
+        Incident("ana", f"test.crash(float64[{n}]/8)", "ended the process (X)", True, time.time()) for n in range(4)
+    ]
+    Incidents.open(86_400, store).add(*known)
     with supervise(*options(tmp_path), "--id", "west") as worker:
         far = worker.connect(numpy_hook, tokens["ana"])
         served = Served(worker, far, numpy_hook, store, tokens)
 
-        with pytest.raises(OperationNotAllowedError, match="it x before"):
+        with pytest.raises(OperationNotAllowedError, match=r"it ended the process \(X\) before, and is refused"):
             served.run("test.crash")
         with pytest.raises(AuthenticationError, match="operations of user 'ana' ended the worker's process 5 times"):
             served.run("test.crash", np.ones((2, 2)))
@@ -254,9 +258,59 @@ def test_an_incident_that_cannot_be_written_does_not_end_the_supervisor(numpy_ho
             served.run("test.crash")
 
         assert "Is a directory" in worker.wait_for("cannot write .*incidents.json")["event"]
-        with pytest.raises(OperationNotAllowedError, match="before; use another operation"):
+        with pytest.raises(OperationNotAllowedError, match="before, and is refused"):
             served.run("test.crash")
         served.far.close()
+
+
+def kill_during(served: Served) -> None:
+    """Kill the serving process from outside while it runs an operation, and wait until it is there again."""
+    ready = [event for event in served.worker.events if event["event"] == "worker is ready"]
+    pointer = served.hook.make_taggable(np.ones(3)).send(served.far)
+    served.far.submit(Run("numpy", "test.hang", (pointer.child,), None, new_id()))
+    served.far._post(asks=False)
+    time.sleep(0.3)
+    os.kill(ready[-1]["process"], signal.SIGKILL)
+    served.worker.wait_for("worker is ready", len(ready) + 1)
+    with pytest.raises(ConnectionLostError, match=r"test.hang.* was running when the process was killed \(SIGKILL\)"):
+        served.far.search("#ages")
+
+
+def test_a_kill_from_outside_counts_only_if_it_repeats_and_the_ban_is_lifted_while_the_worker_runs(
+    numpy_hook: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokens = add_tokens(tmp_path, "ana", "bo")
+    given = [*options(tmp_path), "--id", "bluff", "--limits", "operation_seconds=600"]
+    with supervise(*given) as worker, ExitStack() as stack:
+        far = stack.enter_context(closing(worker.connect(numpy_hook, tokens["ana"])))
+        served = Served(worker, far, numpy_hook, tmp_path / "store", tokens)
+        kill_during(served)
+        assert Incidents.open(86_400, tmp_path / "store").list_bans(lambda _user: 5) == []
+
+        kill_during(served)
+        with pytest.raises(
+            OperationNotAllowedError, match=r"it was running when the process was killed .* 2 times before"
+        ):
+            served.run("test.hang")
+        other = VirtualWorker(numpy_hook, id="other on the bluff", auto_add=False)
+        theirs = stack.enter_context(closing(worker.connect(numpy_hook, tokens["bo"], client=other)))
+        pointer = numpy_hook.make_taggable(np.ones(3)).send(theirs)
+        theirs.submit(Run("numpy", "test.hang", (pointer.child,), None, new_id()))
+        theirs._post(asks=False)
+        time.sleep(0.3)
+        os.kill(worker.wait_for("worker is ready", 3)["process"], signal.SIGKILL)  # It runs for another user.
+        worker.wait_for("worker is ready", 4)
+        for location in (far, theirs):
+            with pytest.raises(ConnectionLostError):
+                location.search("#ages")
+
+        assert main(["worker", given[0], "--bans", "--json"]) == 0
+        (ban,) = json.loads(capsys.readouterr().out)
+        assert (ban["user"], ban["operation"]) == ("ana", "test.hang(float64[3]/8)")
+        assert main(["worker", given[0], "--lift", ban["id"]]) == 0
+        kill_during(served)  # It runs again.
+        far.disconnect()
+        theirs.disconnect()
 
 
 def test_a_full_disk_is_reported_to_clients_and_when_the_worker_stops(numpy_hook: Any, tmp_path: Path) -> None:
@@ -342,7 +396,7 @@ def test_users_are_known_by_certificate_over_tls(numpy_hook: Any, tmp_path: Path
     given = [part for option, name in files.items() for part in (option, str(tmp_path / name))]
     with supervise("--framework", "numpy", "--id", "east", *given) as worker:
         client = {"cert": tmp_path / "client-ana.pem", "key": tmp_path / "client-ana.key"}
-        far = worker.connect(numpy_hook, "", secure=True, ca=tmp_path / "ca.pem", **client)
+        far = worker.connect(numpy_hook, None, secure=True, ca=tmp_path / "ca.pem", **client)
 
         assert far.client_id.endswith("@ana")
         assert far.remote.numpy.zeros(2).get().tolist() == [0, 0]
@@ -374,7 +428,7 @@ def test_connections_without_memory_are_refused_and_the_others_go_on(numpy_hook:
         far = worker.connect(numpy_hook, token)
         for number in range(60):
             headers = {CLIENT: f"c{number}", SESSION: "0" * 32, "Authorization": f"Bearer {token}"}
-            sock = stack.enter_context(socket.create_connection(("127.0.0.1", worker.port)))
+            sock = stack.enter_context(socket.create_connection(("127.0.0.1", worker.port), 60))
             with suppress(OSError, WebSocketException):  # It is refused.
                 options = {"sock": sock, "additional_headers": headers, "subprotocols": [PROTOCOL]}
                 stack.enter_context(connect(f"ws://127.0.0.1:{worker.port}", **options))
@@ -392,7 +446,7 @@ def test_strangers_do_not_take_the_memory_of_users(numpy_hook: Any) -> None:
         page = urlsplit(worker.wait_for("serving the page")["url"]).port
         for port in (worker.port, page):
             for _ in range(100):
-                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
 
         assert far.remote.numpy.zeros(10_000_000).sum().get() == 0
         assert not [event for event in worker.events if "no memory" in event["event"]]

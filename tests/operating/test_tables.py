@@ -78,7 +78,7 @@ def test_a_table_may_have_a_hundred_thousand_columns(any_hook: Any, tmp_path: Pa
     assert found["gene99999"].get().tolist() == [1]
     assert found[names[:-1000:-1]].columns[0] == "gene99999"
     assert tuple(found.mock.shape) == (2, 100_000)
-    assert len(str(_objects(bob.object_store.entries()))) < 10_000
+    assert len(str(_objects(bob.object_store.entries(), {}))) < 10_000
     with pytest.raises(ColumnError) as caught:
         found["protein"]
     assert len(str(caught.value)) < 1000

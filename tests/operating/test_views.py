@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from syft_core.desk.patterns import LEGEND
 from syft_core.network.identity import Identity
 from syft_core.operating import views
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.allowances import Allowance
+from syft_core.operating.quotas import QuotaGuard
 
 from ..network.served import Served, serve
 from .browsing import Browser, ask_for_release, path_of
@@ -105,7 +108,49 @@ def test_quotas_are_shown_with_the_users(served: Served) -> None:
 def test_a_long_list_is_cut(served: Served) -> None:
     served.worker.load_data([torch.ones(1) for _ in range(views.MAX_ROWS + 7)])
 
+    browser = Browser(served.page)
+    browser.sign_in()
+    first = browser.get("/").body
+    (later,) = re.findall(r'href="/(\?[^"]*#objects)"', first)
+    second = browser.get(f"/{html.unescape(later).partition('#')[0]}").body
+
+    assert f"1 to {views.MAX_ROWS} of {views.MAX_ROWS + 7}" in first
+    assert first.count("Tensor[1]") == views.MAX_ROWS
+    assert second.count("Tensor[1]") == 7
+    assert second.count("<details open") == 1
+
+
+@pytest.mark.parametrize("query", ["objects=99999", "objects=-1", "objects=x", "objects=", "open=2&rules=3&ledger=1"])
+def test_a_page_that_a_list_does_not_have_is_the_nearest_one(served: Served, query: str) -> None:
+    served.worker.load_data([torch.ones(1) for _ in range(views.MAX_ROWS + 7)])
+
+    assert "of 27" in Browser(served.page).get(f"/?{query}", "owner-secret").body
+
+
+def test_requests_for_the_same_are_one_group_and_rules_that_ended_are_folded(served: Served) -> None:
+    ask_for_release(served)
+    data = served.clients[0].search("#ages")[0]
+    for number in range(5):
+        (data * number).request(f"try {number}")
+    (data.sum() * 2).request("another form")
+    for number, name in enumerate(("old", "new")):
+        served.worker.allow(name, user="ana", computed_from=["#ages"], form=f"Tensor[{number}, 9]", count=1)
+    served.worker.revoke("old")
+
     shown = Browser(served.page).get("/", "owner-secret").body
 
-    assert "… and 7 more" in shown
-    assert shown.count("Tensor[1]") == views.MAX_ROWS
+    assert shown.count("<article>") == 2
+    assert "5 more of the same form from the same data" in shown
+    assert "1 revoked, expired or used up" in shown
+    assert "Tensor[1, 9] (default float)" in shown
+    assert LEGEND.partition(".")[0] in shown
+    assert shown.count(", expires ") == 7
+
+
+def test_what_changes_the_direction_of_text_or_is_not_seen_is_escaped_on_the_page(served: Served) -> None:
+    served.worker.load_data([torch.ones(1).tag("#a\u202eb").describe("x\u200by\x1b[2J")])
+
+    shown = Browser(served.page).get("/", "owner-secret").body
+
+    assert r"#a\u202eb" in shown
+    assert not {"\u202e", "\u200b", "\x1b"} & set(shown)

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.plans.errors import PlanError
+from syft_core.exceptions import SerdeError
+from syft_core.plans import plan as plan_module
+from syft_core.plans.errors import PlanError, PlanShapesError
+from syft_core.serde import deserialize, serialize
 
 from .test_training import OPTIMIZERS, Training
 
@@ -41,6 +44,93 @@ def test_the_parameters_are_listed_before_recording_and_on_a_worker(hook: Any, b
 def test_bad_shapes_are_refused(hook: Any, shapes: Any) -> None:
     with pytest.raises(PlanError, match="it must be a list with the shape of each argument; -1 means any length"):
         sy.func2plan(args_shape=shapes)(lambda x: x * 2)
+
+
+def test_bad_shapes_are_values_too(hook: Any) -> None:
+    for shapes in ([(-2,)], 5):
+        with pytest.raises(ValueError, match="cannot record a plan with args_shape"):
+            sy.func2plan(args_shape=shapes)(lambda x: x * 2)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "function", "problem"),
+    [
+        ((), lambda x: x, "has 0 shapes, .*missing a required argument: 'x'"),
+        ([(2,)], lambda x, y: x + y, "has 1 shapes, .*missing a required argument: 'y'"),
+        ([(2,), (2,)], lambda x: x, "has 2 shapes, .*too many positional arguments"),
+    ],
+)
+def test_each_argument_needs_a_shape(hook: Any, shapes: Any, function: Any, problem: str) -> None:
+    with pytest.raises(PlanShapesError, match=problem):
+        sy.func2plan(args_shape=shapes)(function)
+
+
+def test_a_function_without_arguments_needs_no_shapes(hook: Any) -> None:
+    assert sy.func2plan(args_shape=())(lambda: torch.ones(2)).is_built
+    assert sy.func2plan(args_shape=[(2,)], state=(torch.ones(2),))(lambda x, state: x + state.read()[0]).is_built
+
+
+def test_a_stored_plan_trains_as_the_plan_would(hook: Any, bob: Any) -> None:
+    remote, local = Training(OPTIMIZERS["adam"]), Training(OPTIMIZERS["adam"])
+    plan = sy.Plan("step", remote.step).build(*remote.data[0]).tag("#step").describe("one step")
+    losses = []
+    for x, y in remote.data:  # Each step with a plan that was stored and read again.
+        plan = deserialize(serialize(plan))
+        there = plan.send(bob)
+        losses.append(there(x.send(bob), y.send(bob)).get())
+        there.get()
+
+    assert [loss.tolist() for loss in losses] == [local.step(x, y).tolist() for x, y in local.data]
+    assert plan.tags == {"#step"}
+    assert plan.description == "one step"
+
+
+def test_a_plan_is_stored_as_its_state_is_now(hook: Any) -> None:
+    training = Training(OPTIMIZERS["sgd"])
+    plan = sy.Plan("step", training.step).build(*training.data[0])
+    for parameter in training.model.parameters():
+        parameter.data.zero_()
+    training.optimizer.param_groups[0]["lr"] = 0.5
+
+    read = deserialize(serialize(plan))
+
+    assert not any(parameter.any() for parameter in read.parameters() if parameter.requires_grad)
+    assert "0.5" in read.code
+
+
+class Doubling(sy.Plan):
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+def test_a_plan_of_a_subclass_is_read_as_a_plan_without_the_function(hook: Any) -> None:
+    read = deserialize(serialize(Doubling().build(torch.ones(2))))
+
+    assert type(read) is sy.Plan
+    assert read(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_a_plan_that_cannot_be_stored_is_refused(hook: Any, bob: Any) -> None:
+    there = torch.ones(2).send(bob)
+    with pytest.raises(PlanError, match="it is not recorded yet"):
+        serialize(sy.Plan("double", lambda x: x * 2))
+    with pytest.raises(PlanError, match="a part of its state is on a worker"):
+        serialize(sy.Plan("add", lambda x: x + there).build(there))
+
+
+def test_malformed_plans_are_refused(hook: Any) -> None:
+    program = sy.Plan("double", lambda x: x * 2).build(torch.ones(2)).program
+    for payload in (
+        (None, [], None, None),
+        (program, (), None, None),
+        (program, [torch.ones(1)], None, None),
+        (program, ["tensor"], None, None),
+        (program, [], {1}, None),
+        (program, [], ["#tag"], None),
+        (program, [], None, 5),
+    ):
+        with pytest.raises(SerdeError, match="cannot read a plan"):
+            plan_module._detail_plan(payload, None)
 
 
 @pytest.mark.parametrize(("dtypes", "why"), [([1], "is not a dtype"), ([None, None], "2 dtypes for 1 shapes")])

@@ -165,12 +165,12 @@ def test_an_error_ends_it(p: Any) -> None:
 def test_it_does_not_hold_in_another_thread(p: Any) -> None:
     with sy.revealing("a look"), ThreadPoolExecutor(1) as pool:
         assert has_consent(p)
-        assert not pool.submit(has_consent, p).result()
+        assert not pool.submit(has_consent, p).result(60)
 
 
 def test_a_task_that_was_started_within_it_does_not_keep_it(p: Any) -> None:
     async def later(left: asyncio.Event) -> bool:
-        await left.wait()
+        await asyncio.wait_for(left.wait(), 60)
         return has_consent(p)
 
     async def main() -> bool:

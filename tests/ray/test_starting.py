@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -58,4 +59,4 @@ def test_a_ray_that_was_shut_down_is_not_started_again_by_itself(run_program: An
 def test_a_missing_package_is_named_with_the_command_that_installs_it(run_program: Any) -> None:
     text = run_program(PROGRAM.format(before="sys.modules['ray'] = None", arguments=""))
 
-    assert "pip install 'syft-core[ray]'" in text
+    assert re.search("run `pip install '?ray", text)

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402
 
 from syft_torch import federated as fl  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 
 COUNT = 12
 STRATEGIES: dict[str, Any] = {
@@ -287,8 +288,7 @@ def test_the_clients_of_an_actor_that_hangs_are_left_out_until_it_goes_on(module
     def load_or_sleep(number: int) -> Any:
         if number == 7 and not once.exists() and os.getpid() != driver:
             once.touch()
-            while not wakes.exists():
-                time.sleep(0.05)
+            wait_until(wakes.exists, pause=0.05)
         return load(number)
 
     driver = os.getpid()
@@ -296,8 +296,7 @@ def test_the_clients_of_an_actor_that_hangs_are_left_out_until_it_goes_on(module
         trainer = make_trainer(fl.Population(20, load_or_sleep), engine=workers, timeout=5.0)
         history = trainer.fit(2)
         wakes.touch()
-        while any(actor.is_stuck for actor in workers.actors):
-            time.sleep(0.05)
+        wait_until(lambda: not any(actor.is_stuck for actor in workers.actors), pause=0.05)
         history = trainer.fit(1)
 
     assert [len(row.workers) for row in history] == [10, 20, 20]

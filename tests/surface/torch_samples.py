@@ -49,6 +49,7 @@ def hand_made() -> Iterator[Case]:
         quantized,
         in_place,
         functions,
+        with_elements,
         pooling,
         networks,
         lists_of_tensors,
@@ -420,6 +421,16 @@ def functions() -> Iterator[Case]:
     yield from each("_C._nn.pad_sequence", [numbers(2), numbers(3)], True, 0.0)
     yield from each("_pack_padded_sequence", numbers(2, 3, 1), torch.tensor([3, 2]), True)
     yield from each("_pad_packed_sequence", numbers(5, 1), torch.tensor([2, 2, 1]), True, 0.0, 3)
+
+
+def with_elements() -> Iterator[Case]:
+    """Yield samples of operations for which torch's first samples have no elements."""
+    yield from each("svd Tensor.svd linalg.svd", numbers(5, 3))
+    yield from each("svd Tensor.svd linalg.svd", numbers(2, 3, 5), False)
+    yield from each("cholesky_inverse Tensor.cholesky_inverse", square().tril())
+    yield from each("cholesky_solve Tensor.cholesky_solve", floats().mT, square().tril())
+    yield from each("searchsorted", torch.tensor([1.0, 2.0, 3.0]), floats())
+    yield from each("nn.functional.unfold", numbers(1, 2, 4, 4), 2)
 
 
 def pooling() -> Iterator[Case]:

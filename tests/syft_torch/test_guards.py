@@ -122,3 +122,18 @@ def test_a_part_of_a_sparse_tensor_is_a_copy(run: Any) -> None:
     run("torch.Tensor._values", x).zero_()
 
     assert x.to_dense().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_packed_sequence_without_steps_does_not_end_the_process(run: Any, kind: str, device: str) -> None:
+    layer = getattr(torch.nn, kind)(3, 2, device=device)
+    state = torch.zeros(1, 3, 2, device=device)
+    name = "rnn_tanh" if kind == "RNN" else kind.lower()
+    data, sizes = torch.zeros(5, 3, device=device), torch.zeros(0, dtype=torch.int64, device=device)
+    rest = ((state, state) if kind == "LSTM" else state, list(layer.parameters()), True, 1, 0.0, False, False)
+
+    with pytest.raises(ValueError, match=f"cannot run '{name}': `batch_sizes` is empty; pack at least one step"):
+        run(f"torch.{name}", data, sizes, *rest)
+    with pytest.raises(ValueError, match="`batch_sizes` is empty"):
+        run(f"torch.{name}", data, *rest, batch_sizes=sizes)

@@ -334,7 +334,7 @@ class TestStateDict:
             "model(torch.ones(4, 1, 3))\n"
             "assert not any(name.startswith('syft') for name in sys.modules)\n"
         )
-        subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+        subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, timeout=120)
 
 
 class TestLayers:

@@ -433,7 +433,7 @@ class TestAroundTheStep:
                         stepping.step()
             finally:
                 done.set()
-            cleared.result()
+            cleared.result(60)
         cross_entropy(model(x), y).backward()
         stepping.step()
 

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+import syft_core as sy  # noqa: E402
 from syft_core.exceptions import NotCollocatedError  # noqa: E402
 
 
@@ -110,3 +111,40 @@ def test_similar_arguments_create_tensors_of_their_own_forms(bob: Any) -> None:
 def test_uninitialized_memory_is_cleared_on_a_worker(bob: Any) -> None:
     with bob:
         assert not torch.empty(1000).get().any()
+
+
+class Masked(torch.nn.Module):
+    """An attention with a mask, which is not used if it hides nothing, as models of libraries do it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        if not torch.compiler.is_compiling() and mask.all():
+            mask = None
+        seen = None if mask is None else mask[:, None, :].expand(x.shape[0], x.shape[1], -1)
+        return torch.nn.functional.scaled_dot_product_attention(self.linear(x), x, x, attn_mask=seen)
+
+
+@pytest.mark.parametrize("args_shape", [None, [(-1, 3, 4), (-1, 3)]])
+def test_a_model_that_decides_by_values_unless_it_is_compiled_is_recorded(hook: Any, bob: Any, args_shape: Any) -> None:
+    model, x = Masked(), torch.randn(2, 3, 4)
+    plan = sy.Plan("masked", lambda x, mask: model(x, mask), args_shape=args_shape, args_dtypes=[None, torch.bool])
+    there = plan.build(*[] if args_shape else [x, torch.ones(2, 3, dtype=torch.bool)]).send(bob)
+
+    for mask in (torch.ones(2, 3, dtype=torch.bool), torch.tensor([[True, True, False], [True, False, True]])):
+        torch.testing.assert_close(there(x.send(bob), mask.send(bob)).get(), model(x, mask).detach())
+
+
+def test_only_libraries_of_models_are_told_that_they_are_compiled(hook: Any) -> None:
+    seen = []
+
+    def function(x: Any) -> Any:
+        seen.append(torch.compiler.is_compiling())
+        return x * 2
+
+    sy.Plan(None, function).build(torch.ones(2))
+
+    assert all(seen)
+    assert not torch.compiler.is_compiling()

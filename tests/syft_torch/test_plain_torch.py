@@ -69,7 +69,7 @@ def test_a_saved_tensor_with_an_id_loads_without_this_library(hook: Any, tmp_pat
         "sys.modules['syft_core'] = sys.modules['syft_torch'] = None\n"
         f"print(torch.load({str(tmp_path / 'x.pt')!r}).tolist(), len(torch.load({str(tmp_path / 'state.pt')!r})))"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "[0.0, 1.0, 2.0] 2"
 
 

@@ -13,10 +13,8 @@ torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402
 from syft_torch import versions  # noqa: E402
-from syft_torch.attributes import TorchAttributes  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 
-KINDS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 ROOT = Path(__file__).parents[2]
 WITHOUT_PRIVATE_NAMES = """
 import torch
@@ -57,7 +55,7 @@ def test_training_without_the_private_names_of_torch_gives_the_same_bits() -> No
         expected = train(hook)
 
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PRIVATE_NAMES], cwd=ROOT, check=True, capture_output=True, text=True
+        [sys.executable, "-c", WITHOUT_PRIVATE_NAMES], cwd=ROOT, check=True, capture_output=True, text=True, timeout=120
     )
 
     assert done.stdout.strip() == str(expected)
@@ -66,20 +64,3 @@ def test_training_without_the_private_names_of_torch_gives_the_same_bits() -> No
 def test_this_torch_has_the_private_names() -> None:
     assert versions.run_engine is not None
     assert versions.collects_gradients_in_lists(torch.optim.SGD)
-
-
-@pytest.mark.parametrize("name", [kind + suffix for kind in KINDS for suffix in ("", "2", "n")])
-@pytest.mark.parametrize("last", [False, True], ids=["other dimensions", "last dimensions"])
-def test_an_inferred_transform_has_the_strides_of_a_real_one(name: str, last: bool) -> None:
-    attributes = TorchAttributes(torch)
-    x = torch.zeros(2, 3, 4)
-    options = {} if last else {"dim": (0, 1) if name.endswith(("2", "n")) else 1}
-    op = next(op for op in attributes.ops if op.name == f"torch.fft.{name}")
-
-    inferred = attributes.infer(op, (attributes.form_of(x),), options)
-
-    expected = getattr(torch.fft, name)(x, **options)
-    if name in versions.find_ffts_with_other_strides():
-        assert inferred is None
-    else:
-        assert (inferred.result.shape, inferred.result.strides) == (expected.shape, expected.stride())

@@ -13,6 +13,7 @@ from syft_core.desk.messages import AskRelease  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
     ObjectNotFoundError,
+    OperandChangedError,
     SerdeError,
     TicketError,
     ValueRefusedError,
@@ -475,9 +476,11 @@ def test_what_is_written_into_an_object_while_it_moves_stays(hook: Any, bob: Any
 
     request = next(process)
     ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, "secret")))
-    drive(process, request)
+    with pytest.raises(OperandChangedError, match="on worker 'bob': meanwhile another command changed what it uses"):
+        drive(process, request)
 
     assert alice.get_obj(2).tolist() == [0.0] * 3
+    assert bob.get_obj(1).tolist() == SECRET
 
 
 def test_a_private_tensor_that_a_function_of_the_owner_returns_stays_private(bob: Any) -> None:

@@ -19,7 +19,7 @@ from tests.network.served import serve
 torch = pytest.importorskip("torch")
 
 CALLS, FILES = 25, 9
-GUARD_CALLS = 10
+GUARD_CALLS = 13
 PRIVATE_TIMES = 3
 
 

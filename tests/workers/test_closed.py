@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,10 +65,11 @@ def test_a_short_range_is_an_index(bob: Any) -> None:
 # --- limits
 
 
-def test_a_message_has_at_most_64_mebibytes(bob: Any) -> None:
-    large = torch.empty(64 * 2**18 + 1)
+def test_a_message_has_at_most_a_gibibyte_or_what_its_worker_allows(bob: Any) -> None:
+    assert bob.limits.max_bytes == 2**30
+    bob.limits = replace(bob.limits, max_bytes=2**20)
 
-    assert "bytes: the limit is 67108864" in refusal(say(bob, Store(1, large)))
+    assert "bytes: the limit is 1048576" in refusal(say(bob, Store(1, torch.empty(2**18 + 1))))
 
 
 def test_a_message_expands_to_at_most_64_mebibytes(bob: Any) -> None:

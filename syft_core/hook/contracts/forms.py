@@ -13,8 +13,14 @@ from syft_core.values import Args, Nested, Tensor
 class Forms:
     """What is known of plain tensors without their values, and how forms of results are inferred."""
 
+    default_float: str = ""
+    """The dtype of floating-point numbers if nothing else is asked for, such as "float32": texts of forms omit it."""
     facts_of_form: frozenset[str] = frozenset()
     """The operations that can be answered from a form: ``shape``, ``size`` …"""
+    facts_of_layout: frozenset[str] = frozenset()
+    """The operations that say how a tensor lies in memory: ``stride``, ``is_contiguous`` …"""
+    number_types: tuple[type, type] = (object, object)
+    """Types of objects, other than Python's numbers, that the framework accepts as integers and as floats."""
 
     def positions_of(self, mask: Tensor) -> tuple[Tensor, ...] | None:
         """Return the positions that a mask selects, one tensor for each dimension; None if it is not a mask."""
@@ -27,6 +33,17 @@ class Forms:
     def is_integral(self, dtype: object) -> bool:
         """Return whether a dtype is one of integers or booleans, as masks, indices and lengths have."""
         return False
+
+    def name_storage(self, tensor: Tensor) -> str:
+        """Return one word for how a plain tensor stores its numbers, or "" if it is dense."""
+        return ""
+
+    def read_numbers(self, tensor: Tensor) -> tuple[Tensor | None, str]:
+        """Return a dense tensor with the numbers that a plain tensor stores, and a note on what they are.
+
+        The note is empty if these are the elements of the tensor. Return None for the tensor if it has no numbers.
+        """
+        return tensor, ""
 
     def fact(self, op: Op, form: Form) -> Any:
         """Return a fact about a tensor of this form, such as its shape; ``op`` is one of ``facts_of_form``."""

@@ -41,10 +41,12 @@ class Memory:
         """Replace the contents of ``tensor`` with those of ``other``, keeping the Python object."""
         raise NotImplementedError
 
-    def memory_of(self, tensor: Tensor) -> frozenset[int] | None:
-        """Identify the memory that a plain tensor uses; tensors that share memory have an element in common.
+    def memory_of(self, tensor: Tensor) -> frozenset[int | str] | None:
+        """Identify all memory that a plain tensor holds; tensors that share memory have an element in common.
 
-        Return None if that is unknown: a worker then refuses to compute on private tensors.
+        That includes what it holds besides its elements: the scales of a quantized tensor, the parts of a sparse one.
+        Enumerate the kinds of tensors that you know, and return None for any other: a worker refuses to compute on
+        private tensors of unknown memory, and assumes that they share it with every tensor of their framework.
         """
         return None
 
@@ -82,6 +84,10 @@ class Memory:
         """Return whether tensors with another owner (``owner_of``) may use the memory of one of these plain tensors."""
         return True
 
+    def is_alone(self, tensor: Tensor) -> bool:
+        """Return whether nothing else holds a plain tensor or its memory: no other tensor, and no part of one."""
+        return not self.is_shared(tensor)
+
     def place_new_tensors(self, location: Place) -> AbstractContextManager[Any]:
         """Return a context in which the framework creates new tensors at ``location``, if it supports that."""
         return nullcontext()
@@ -107,6 +113,10 @@ class Memory:
     def bytes_of(self, tensor: Tensor) -> int:
         """Return how many bytes of memory a plain tensor keeps in use."""
         return int(tensor.nbytes)
+
+    def saved_by_graphs(self, tensors: Sequence[Tensor]) -> dict[int, int]:
+        """Return how many bytes the graphs of plain tensors keep for backward passes, by element of ``memory_of``."""
+        return {}
 
     def parse_backward(self, op: Op, args: Args, kwargs: Kwargs) -> tuple[Any, Any, bool]:
         """Return the roots of a backward pass, the inputs it is restricted to, and whether it creates no graph.

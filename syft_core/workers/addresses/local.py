@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections.abc import Callable, Hashable, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -46,11 +47,13 @@ class LocalLocation(Location):
         worker, peer = self.worker, self._peer() if behalf.get() else self.client.peer
         lock = worker.lock
         if lock.queue or not lock.acquire(False):  # `with lock` in line: every operation comes here.
-            lock.wait()
+            lock.wait(peer)
         try:
             reply = worker.handle(message, peer)
         finally:
-            lock.release()
+            RLock.release(lock)
+            if lock.queue:
+                lock.choose()
         return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
 
     tell = ask
@@ -65,7 +68,7 @@ class LocalLocation(Location):
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Read the forms from the objects."""
         peer = self._peer()
-        with self.worker.lock:
+        with self.worker.lock.of(peer):
             forms = self.worker.describe(Describe(tuple(ids), attr), peer)
         if type(forms) is GeneratorType:
             forms = drive(self.worker.step(forms, peer))
@@ -78,7 +81,7 @@ class LocalLocation(Location):
             return None
         if attr is None:
             return entry.value
-        with self.worker.lock:  # A backward pass in another thread may replace it.
+        with self.worker.lock.of(self.client.peer):  # A backward pass in another thread may replace it.
             return getattr(entry.value, attr)
 
     def has_gradient(self, id: Id, attr: str) -> bool:
@@ -86,7 +89,7 @@ class LocalLocation(Location):
         entry = self.worker.object_store.get(id)
         if entry is None or not entry.is_plain:
             return super().has_gradient(id, attr)
-        with self.worker.lock:
+        with self.worker.lock.of(self.client.peer):
             return getattr(entry.value, attr) is not None
 
     def identify(self, object_id: Id) -> Hashable:
@@ -106,7 +109,7 @@ class LocalLocation(Location):
         try:
             if message.facts.returns_objects:
                 return self._fetch(message, peer)
-            with worker.lock:
+            with worker.lock.of(peer):
                 reply = worker.handle(message, peer)
             return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
         finally:
@@ -118,7 +121,7 @@ class LocalLocation(Location):
         The lock is held until tensors have been handed over, so that nobody changes them meanwhile.
         """
         worker = self.worker
-        with worker.lock:
+        with worker.lock.of(peer):
             worker.is_handing_over = True
             try:
                 reply = worker.handle(message, peer)

@@ -7,6 +7,7 @@ from functools import partial
 from syft_core.exceptions import ValueRefusedError
 from syft_core.values import Nested
 from syft_core.workers.addresses.requests import Elsewhere, Process
+from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.running.changes import note_changes
 from syft_core.workers.running.execution import Execution
@@ -18,7 +19,12 @@ def relay(proceed: Stage, execution: Execution) -> Process:
     """Run an operation without the lock of this worker, which waits for another one; store pointers to the results."""
     if not execution.is_readable:
         require_undisclosed(execution)
-    outcome = yield Elsewhere(partial(_try, proceed, execution))
+    try:
+        outcome = yield Elsewhere(partial(_try, proceed, execution))
+    except BaseException:  # The operands changed meanwhile; the operation has been run.
+        note_changes(execution, lineage_of(execution.parents))
+        raise
+    execution.lineage = lineage_of(execution.parents)
     if isinstance(outcome, Exception):
         if execution.is_readable:
             raise outcome

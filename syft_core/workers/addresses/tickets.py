@@ -101,9 +101,7 @@ class Mandate:
             command.ids = tuple([id for id in command.ids if is_lent or self._covers(id, store)])
             return
         facts = command.facts
-        pointed_to = [
-            leaf._id_at_location for leaf in leaves(facts.operands(command)) if hasattr(leaf, "_id_at_location")
-        ]
+        pointed_to = [leaf._id_at_location for leaf in leaves(command.operands) if hasattr(leaf, "_id_at_location")]
         if facts.mandate is None or not all(
             self._covers(id, store) for id in (*facts.mandate(command, ""), *pointed_to)
         ):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import sys
 import threading
 import weakref
 from abc import abstractmethod
@@ -19,12 +20,13 @@ from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple
 
-from syft_core.exceptions import ConnectionLostError, ObjectNotFoundError, WorkerError
+from syft_core.exceptions import MessageSizeError, ObjectNotFoundError, SessionLostError, WorkerError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import FrameworkHook, find_line_of_program
 from syft_core.location import Location, Party, raise_error
 from syft_core.messages import Batch, Describe, Failure, Message, Release, Reply, Run
 from syft_core.peer import Id, Peer, behalf
+from syft_core.printing import printable
 from syft_core.serde import Context, frames, from_frames
 from syft_core.serde.layout import Frame
 from syft_core.values import Outcome
@@ -78,6 +80,8 @@ class WireLocation(TensorPlace, Location):
 
     predicts = True
     is_parallel = True
+    max_message = sys.maxsize
+    """How many bytes a message may have that the worker accepts."""
 
     def __init__(self, client: Party, id: Id) -> None:
         super().__init__(client, id)
@@ -285,8 +289,15 @@ class WireLocation(TensorPlace, Location):
 
     def _encode(self, batch: Batch) -> Sequence[Frame]:
         sent = frames(batch, self._context)
-        self.bytes_moved += sum(map(len, sent))
+        self.bytes_moved += self.measure(sent)
         return sent
+
+    def measure(self, sent: Sequence[Frame]) -> int:
+        """Return how many bytes a message has; raise if the worker would not accept it."""
+        size = sum(map(len, sent))
+        if size > self.max_message:
+            raise MessageSizeError.too_large(f"{size:,}", self.id, f"{self.max_message:,}")
+        return size
 
     def _decode(self, received: Sequence[Frame], number: int, issued: list[Issued], errors: list[Exception]) -> Outcome:
         """Return the value of a reply, or append the error of its failure to ``errors``; update the epochs."""
@@ -320,7 +331,8 @@ class WireLocation(TensorPlace, Location):
                 del self._causes[next(iter(self._causes))]
         origin = self._causes.get((failure.number, failure.place))
         first = [] if origin is None else [str(origin)]
-        error.__notes__ = [*first, *getattr(error, "__notes__", ()), f"on worker {self.id!r}:\n{failure.trace}"]
+        notes = [str(note) for note in (*getattr(error, "__notes__", ()), f"on worker {self.id!r}:\n{failure.trace}")]
+        error.__notes__ = [*first, *[printable(note, lines=True) for note in notes]]
         return error  # type: ignore[no-any-return]  # checked above
 
     def push(self) -> None:
@@ -368,7 +380,7 @@ class WireLocation(TensorPlace, Location):
             self._begin_wait()
         while not answer.has_arrived:
             if not self._in_flight:  # The session was lost meanwhile, and an earlier call got the error.
-                raise ConnectionLostError.restarted(self.id, "the worker has forgotten it")
+                raise SessionLostError.on(self.id)
             self._receive(wait=True)
 
     def _begin_wait(self) -> None:

@@ -11,9 +11,16 @@ from dataclasses import replace
 from types import GeneratorType
 from typing import Any
 
-from syft_core.exceptions import ObjectNotFoundError, SerdeError, SyftError, TicketError, ValueRefusedError, WorkerError
+from syft_core.exceptions import (
+    ConnectionLostError,
+    ObjectNotFoundError,
+    SerdeError,
+    SyftError,
+    TicketError,
+    ValueRefusedError,
+    WorkerError,
+)
 from syft_core.hook.hook import FrameworkHook
-from syft_core.hook.rules import leaves
 from syft_core.ids import IdProvider
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import (
@@ -37,6 +44,7 @@ from syft_core.pictures import form_of as show_form
 from syft_core.pictures import one_line, worker_html
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.travel import point_to_found, send_copy
+from syft_core.printing import printable
 from syft_core.serde import PEER_LIMITS, Context, Limits, frames, from_frames
 from syft_core.serde.layout import Frame
 from syft_core.values import Function, Outcome, Tensor
@@ -49,14 +57,15 @@ from syft_core.workers.moving.departure import is_frozen, undo
 from syft_core.workers.moving.fetching import drop_fetched
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor, lend_all
 from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
-from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, OBSERVED, POLICY, QUOTA, STORAGE, VERBOSE
+from syft_core.workers.party.holding import hold_operands
+from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, OBSERVED, POLICY, QUOTA, STOPPING, STORAGE, VERBOSE
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import ClientState, Worker
 from syft_core.workers.running.keeping import describe_placed, set_owner
 from syft_core.workers.seeing.ledger import Ledger, record_refusal
 from syft_core.workers.seeing.permissions import Policy, require_delegable, require_few_hops, unless_private
 from syft_core.workers.seeing.trace import redact, summary
-from syft_core.workers.seeing.visibility import require_visible
+from syft_core.workers.seeing.visibility import find_ids, require_visible
 
 _log = logging.getLogger(__name__)
 READING, WRITING = b"reading a message", b"writing a reply"
@@ -139,22 +148,24 @@ class BaseWorker(TensorPlace, Worker):
             require_delegable(message, sender)
             require_few_hops(self, message, sender)
         if not self.status & OBSERVED:
-            return HANDLERS[type(message)](self, message, sender)
+            answer = HANDLERS[type(message)](self, message, sender)
+            return hold_operands(self, message, answer) if type(answer) is GeneratorType else answer
         return self._handle_observed(message, sender)
 
     def _handle_observed(self, message: Message, sender: Peer) -> Outcome:
         """Handle a message that is delayed, logged, metered, saved, or recorded if it is refused."""
         status = self.status
+        if status & STOPPING:
+            raise ConnectionLostError.stopping(self.id)
         if status & (DELAYED | LOGGED | VERBOSE):
             self._log_message(message, sender)
-        handler = HANDLERS[type(message)]
         try:
             if status & POLICY:
                 require_visible(self, message, sender)
             if status & QUOTA:
-                answer = self.guard.handle(handler, self, message, sender)
+                answer = self.guard.handle(_run_handler, self, message, sender)
             else:
-                answer = handler(self, message, sender)
+                answer = _run_handler(self, message, sender)
         except WorkerError as error:
             self._note_refusal(message, sender, error)
             raise
@@ -184,7 +195,7 @@ class BaseWorker(TensorPlace, Worker):
         is_refusal = isinstance(error, PermissionError | ValueRefusedError)
         is_hidden = self.custom_policy is not None and isinstance(error, ObjectNotFoundError)  # Or does not exist.
         if self.ledger.file is not None and (is_refusal or is_hidden):
-            record_refusal(self, _ids_in(message), sender, type(message).__name__, str(error))
+            record_refusal(self, find_ids(self, message), sender, type(message).__name__, str(error))
 
     def step(self, process: Process, sender: Peer) -> Process:
         """Run a process under this worker's lock, and release the lock while the process waits.
@@ -194,7 +205,7 @@ class BaseWorker(TensorPlace, Worker):
         answer: Any = None
         resume = process.send
         while True:
-            with self.lock:
+            with self.lock.of(sender):
                 try:
                     request: Request = resume(answer)
                 except StopIteration as end:
@@ -213,7 +224,7 @@ class BaseWorker(TensorPlace, Worker):
         """Return the forms of objects, or a process, for clients in this process that read them without a message."""
         if self.custom_policy is not None:
             require_visible(self, message, sender)
-        return HANDLERS[Describe](self, message, sender)
+        return _run_handler(self, message, sender)
 
     def deliver(
         self,
@@ -246,7 +257,7 @@ class BaseWorker(TensorPlace, Worker):
             if mandate is None or not mandate.names(note):
                 raise TicketError.beyond(sender.id, type(note).__name__)
             sender = sender._replace(behalf=(mandate.peer,))
-            with self.lock:
+            with self.lock.of(sender):
                 outcome = self.handle(note, sender)
             if type(outcome) is Elsewhere:
                 outcome.behalf = sender.chain
@@ -256,6 +267,12 @@ class BaseWorker(TensorPlace, Worker):
         except Exception as error:  # noqa: BLE001  # any failure is a reply
             return self._reply(Reply(-1, None, _failure(error, -1, 0), 0, 0), None, sender)
         return []
+
+    def refuse(self, error: Exception, sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
+        """Return the reply to a message that the transport has not kept."""
+        session = self.session_of(sender.id if mandate is None else mandate)
+        failed = Reply(-1, None, _failure(error, -1, 0), session.form_epoch, session.gradient_epoch)
+        return self._reply(failed, None, sender)
 
     def serve(
         self,
@@ -313,7 +330,7 @@ class BaseWorker(TensorPlace, Worker):
                 yield from self._abandon(command, sender)
                 continue
             try:
-                with self.lock:
+                with self.lock.of(sender):
                     if mandate is not None or type(command) not in HANDLERS:
                         self._require_command(command, mandate)
                     value = self.handle(command, sender)
@@ -399,12 +416,12 @@ class BaseWorker(TensorPlace, Worker):
 
         The lock is held, so that nothing else can be the cause.
         """
-        with self.lock:
+        with self.lock.of(peer):
             return self.guard.watch(doing, peer, function, *args)
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
         """Record that the objects that a message fetched have left, and drop them."""
-        with self.lock:
+        with self.lock.of(sender):
             self.ledger.commit(message)
             try:
                 drop_fetched(self, message, sender)
@@ -581,7 +598,7 @@ class BaseWorker(TensorPlace, Worker):
         return worker_html(f"{type(self).__name__} {self.id}", rows)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} id:{self.id} #objects:{self.objects_count}>"
+        return printable(f"<{type(self).__name__} id:{self.id} #objects:{self.objects_count}>")
 
 
 def _failure(error: Exception, number: int, place: int) -> Failure:
@@ -603,7 +620,6 @@ def _describe_entry(entry: Stored) -> tuple[str, ...]:
     return str(entry.id), show_form(entry.value), tags, " ".join(filter(None, parts)), kept, private
 
 
-def _ids_in(command: Message) -> list[Id]:
-    """Return the ids of the objects that a command uses."""
-    pointed_to = [getattr(leaf, "_id_at_location", None) for leaf in leaves(command.facts.operands(command))]
-    return [*[id for id in pointed_to if id is not None], *command.facts.uses(command, "")]
+def _run_handler(worker: Worker, message: Message, sender: Peer) -> Outcome:
+    answer = HANDLERS[type(message)](worker, message, sender)
+    return hold_operands(worker, message, answer) if type(answer) is GeneratorType else answer

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGetError, SyftError, ValueRefusedError
+from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGetError, ValueRefusedError
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.ranks import is_framework_tensor
@@ -52,7 +52,7 @@ from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, ha
 from syft_core.workers.party.store import Holder, Stored, derive, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.execution import Operands, attribute
-from syft_core.workers.running.failures import require_success
+from syft_core.workers.running.failures import is_safe_to_raise, require_success
 from syft_core.workers.running.keeping import form_of, keep_tensor, set_owner
 from syft_core.workers.running.memory import guard_results
 from syft_core.workers.running.procedure import run
@@ -323,10 +323,9 @@ def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
     try:
         with acting_for(sender.chain):
             result = entry.value.obj(*args, **kwargs)
-    except SyftError:
-        raise
     except Exception as error:
-        _hide_error(worker, name, sender, parents, error)
+        if not is_safe_to_raise(error):
+            _hide_error(worker, name, sender, parents)
         raise
     if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
         if any(refusal(worker, "read", parent, sender, result) is not None for parent in parents):
@@ -342,7 +341,11 @@ def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
     def keep_leaf(leaf: Tensor) -> Nested:
         if not build_rule(leaf):
             return leaf
-        return replace(keep_tensor(worker, leaf, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
+        framework = framework_of(leaf)
+        # No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
+        is_foreign = any(is_tensor(each) and framework_of(each) is not framework for each in operands.operands)
+        kept = hand_over(leaf, worker) if is_foreign else leaf
+        return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework.ALIAS)
 
     reply = map_leaves(keep_leaf, result)
     guard_results(worker, sender, parents, reply)
@@ -385,7 +388,11 @@ for _kind, _handler in _HANDLERS.items():
     register_message(_kind, _handler)
 
 
-def _hide_error(worker: Worker, op: str, sender: Peer, parents: list[Stored], error: Exception) -> None:
-    """Replace an error about objects that the sender may not have: its text may quote their values."""
+def _hide_error(worker: Worker, op: str, sender: Peer, parents: list[Stored]) -> None:
+    """Replace an error about objects that the sender may not have: its text and its type may depend on their values.
+
+    That the function failed depends on them, too, and cannot be hidden: the ledger records it.
+    """
     if not may_leave(worker, parents, sender):
-        raise ValueRefusedError.failed(op, str(worker.id), type(error).__name__) from None
+        record(worker, [Departure(parents[0], None)], sender, sender.id, "a call that failed")
+        raise ValueRefusedError.failed(op, str(worker.id), "an error") from None

@@ -58,8 +58,10 @@ VERBOSE = 1 << 21
 """It logs all messages."""
 DELAYED = 1 << 22
 """It delays its answers."""
+STOPPING = 1 << 23
+"""Its server stops, so it executes nothing more."""
 
-OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED
+OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED | STOPPING
 """Something besides handling a message depends on it."""
 OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 from weakref import ReferenceType
@@ -89,12 +89,22 @@ Lineage: TypeAlias = "tuple[frozenset[str] | None, Sources, int]"
 NO_LINEAGE: Lineage = (None, NOTHING, 0)
 
 
+class Operand(NamedTuple):
+    """What a worker gave a protocol."""
+
+    tags: tuple[str, ...]
+    """The tags of an object that the worker itself has loaded; empty for one that was computed or changed since."""
+    shape: tuple[int, ...]
+
+
 class Maker(NamedTuple):
     """A protocol that computed an object, its options in order, and the workers that took part."""
 
     protocol: str
     options: tuple[tuple[str, Nested], ...]
     parties: tuple[Id, ...]
+    operands: tuple[Operand, ...] = ()
+    """What this worker gave."""
 
     def __str__(self) -> str:
         options = ", ".join([f"{name}={value!r}" for name, value in self.options])
@@ -150,9 +160,11 @@ class Stored:
     """What its owner says about its columns, if it is a table."""
     number = 0
     """Its place in the order in which objects were stored."""
+    is_counted = False
+    """Whether a guard has added it to what its owner has."""
     key = 0
     """See ``key_of``."""
-    memory: frozenset[Any] = NOTHING
+    memory: frozenset[int | str] = NOTHING
     """The memory that it uses, as far as the store knows it."""
 
     def __init__(self, value: Any, holder: Any, lineage: Lineage | None = None) -> None:
@@ -226,6 +238,11 @@ class Stored:
         """The workers with pointers to it."""
         holders = {holder[0] if isinstance(holder, tuple) else holder for holder in self.others or ()}
         return holders | {self.holder} if self.leases else holders
+
+    @property
+    def is_as_loaded(self) -> bool:
+        """Whether the worker itself has loaded it, and nobody has written into it."""
+        return self.giver is None and self.root is not None and self.sources == self.root and not self.touched
 
     @property
     def failures(self) -> list[FailedSource]:
@@ -313,15 +330,37 @@ def key_of(value: object) -> int:
     return id(plain if framework is None or framework.owner_of is None else framework.owner_of(plain))
 
 
-def memory_of(value: object) -> Iterator[Any]:
-    """Yield keys that are equal for tensors that share memory: for the data of a chain and for its gradient."""
+UNKNOWN = "unknown"
+"""The key of memory that a framework does not enumerate, which may be that of any other tensor of the framework."""
+
+
+def memory_of(value: object) -> frozenset[int | str]:
+    """Return keys that are equal for tensors that share memory: for the data of a chain and for its gradient."""
     end = plain_end(value)
     if end is None:
-        return
+        return NOTHING
     framework = framework_of(end)
-    yield from framework.memory_of(end) or ()
+    found = framework.memory_of(end)
+    found = _UNKNOWN if found is None else found
     if (is_leaf(end) or getattr(end, "retains_grad", False)) and end.grad is not None:
-        yield from framework.memory_of(end.grad) or ()
+        of_gradient = framework.memory_of(end.grad)
+        found |= _UNKNOWN if of_gradient is None else of_gradient
+    return found
+
+
+_UNKNOWN = frozenset([UNKNOWN])
+
+
+def share_memory(one: object, other: object) -> bool:
+    """Return whether two values may share memory.
+
+    Tensors of one framework do, unless it enumerates all memory that each of them holds.
+    """
+    mine, theirs = memory_of(one), memory_of(other)
+    if not mine.isdisjoint(theirs):
+        return True
+    is_unknown = (UNKNOWN in mine and theirs) or (UNKNOWN in theirs and mine)
+    return bool(is_unknown) and framework_of(plain_end(one)) is framework_of(plain_end(other))
 
 
 def _discard(entries: list[Stored], entry: Stored) -> None:
@@ -351,7 +390,7 @@ class ObjectStore:
         self._released: deque[tuple[Id, str, float, Id | None]] = deque(maxlen=MAX_REMEMBERED)
         self.alike: dict[int, list[Stored]] = {}
         """The entries with the same ``key``."""
-        self._by_memory: dict[int, list[Stored]] = {}
+        self._by_memory: dict[int | str, list[Stored]] = {}
         """The entries that use some memory; complete after ``_index_memory``."""
         self._moved: dict[int, Stored] = {}
         """The entries whose memory is not known or may have changed, by Python id."""
@@ -359,9 +398,13 @@ class ObjectStore:
         """The keys of objects inside of graphs that retain their gradients."""
         self._described: dict[Id, Stored] = {}
         self._held: dict[int, Stored] = {}
-        """The objects that running plans have computed, by Python id."""
+        """The objects that running commands refer to or have computed, by Python id; some are not stored any more."""
+        self._held_again: Counter[int] = Counter()
+        """How many more commands hold each of them."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
+        self.added = 0
+        """How many objects were stored, including those that were removed again."""
         self.listener: Callable[[Stored, bool], None] | None = None
         """Is told which object was added, changed or removed, and whether its memory was written to."""
 
@@ -376,6 +419,7 @@ class ObjectStore:
             entry.source = Source(id, _find_sender(entry), giver, entry.access is not None)
             entry.root = entry.sources = frozenset((entry.source,))
         entry.number = next(_numbers)
+        self.added += 1
         self._entries[id] = entry
         if entry.tags:
             self._index(id, entry.tags)
@@ -407,13 +451,21 @@ class ObjectStore:
         entry.status |= LAYERED | (REMOTE if _is_remote(entry.value) else 0)
 
     def hold(self, entry: Stored) -> None:
-        """Keep track of an object without an id, which a plan has computed, until it is dropped."""
-        self._identify(entry)
-        self._held[_id(entry)] = entry
+        """Keep an object in the index of memory until it is dropped, also if it is not stored, or is removed."""
+        key = _id(entry)
+        if key in self._held:
+            self._held_again[key] += 1
+            return
+        if self._entries.get(entry.id) is not entry:
+            self._identify(entry)
+        self._held[key] = entry
 
     def drop(self, entry: Stored) -> None:
-        """Forget an object that was held."""
-        if self._held.pop(_id(entry), None) is not None:
+        """Undo ``hold``; forget the object unless it is stored, or another command holds it."""
+        key = _id(entry)
+        if self._held_again and key in self._held_again:
+            self._held_again -= Counter([key])
+        elif self._held.pop(key, None) is not None and self._entries.get(entry.id) is not entry:
             self._uncount(entry, is_gone=True)
 
     def replace(self, entry: Stored, value: Any) -> None:
@@ -461,7 +513,8 @@ class ObjectStore:
         now = time.time()
         for entry in entries:
             del self._entries[entry.id]
-            self._uncount(entry, is_gone=True)
+            if _id(entry) not in self._held:
+                self._uncount(entry, is_gone=True)
             if entry.tags or entry.description:
                 self._unindex(entry.id, entry)
             self._ended.append((entry.id, why, now, entry.holder))
@@ -479,7 +532,8 @@ class ObjectStore:
             is_only = entry.leases == 1 and holder == entry.holder and not (entry.others or entry.published)
             if is_only or entry.release(holder):
                 del entries[id]
-                self._uncount(entry, is_gone=True)
+                if _id(entry) not in self._held:
+                    self._uncount(entry, is_gone=True)
                 self._released.append((id, "its last pointer was dropped", now, entry.holder))
                 if entry.tags or entry.description:
                     self._unindex(id, entry)
@@ -522,14 +576,19 @@ class ObjectStore:
                 if any(entry is other for other in self.alike.get(entry.key, ())):
                     self._moved[_id(entry)] = entry
 
-    def find_sharing(self, memory: Iterable[Any]) -> list[Stored]:
-        """Return the entries that use some memory, for their values or their gradients."""
+    def find_sharing(self, value: object) -> list[Stored]:
+        """Return the entries that may share memory with a value, for their values or their gradients."""
         while self._moved:
             _, entry = self._moved.popitem()
-            entry.memory = frozenset(memory_of(entry.value))
+            entry.memory = memory_of(entry.value)
             for part in entry.memory:
                 self._by_memory.setdefault(part, []).append(entry)
-        return list({_id(entry): entry for part in memory for entry in self._by_memory.get(part, ())}.values())
+        memory = memory_of(value)
+        if UNKNOWN in memory:
+            found: Iterable[Stored] = self.iter_all()
+        else:
+            found = [entry for part in (*memory, UNKNOWN) for entry in self._by_memory.get(part, ())]
+        return [entry for entry in {_id(entry): entry for entry in found}.values() if share_memory(entry.value, value)]
 
     def _forget_memory(self, entry: Stored) -> None:
         for part in entry.memory:
@@ -578,9 +637,14 @@ class ObjectStore:
         """Return the objects by id."""
         return {id: entry.value for id, entry in self._entries.items()}
 
+    def iter_since(self, number: int) -> Iterator[Stored]:
+        """Yield the objects that were stored after the one with this number, the newest first."""
+        return itertools.takewhile(lambda entry: entry.number > number, reversed(self._entries.values()))
+
     def iter_all(self) -> Iterator[Stored]:
-        """Yield all entries, also those of objects that running plans have computed."""
-        return itertools.chain(self._entries.values(), self._held.values())
+        """Return all entries, each once, also those that only running commands hold."""
+        stored = self._entries
+        return itertools.chain(stored.values(), [e for e in self._held.values() if stored.get(e.id) is not e])
 
     def entries(self) -> list[Stored]:
         """Return all entries."""
@@ -670,7 +734,9 @@ def _limit_sources(joined: Sources, one: Sources, other: Sources) -> Sources:
 
 
 def _is_lasting(source: object) -> bool:
-    return type(source) is FailedSource or (type(source) is Source and (source.published or source.private))
+    if type(source) is Source:
+        return source.published or source.private
+    return type(source) in (FailedSource, str) and source != MORE  # A text names what is not stored here.
 
 
 def _to_clock(moment: float) -> str:

@@ -1,21 +1,24 @@
-"""Turns: threads take turns with a worker, however many commands each of them has."""
+"""Turns: users take turns with a worker, however many connections and commands each of them has."""
 
 from __future__ import annotations
 
-from _thread import RLock
+from _thread import RLock, allocate_lock
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from threading import Event
 
 from syft_core.exceptions import ConnectionLostError
+from syft_core.peer import Id, Peer
 
 TURN_SECONDS = 0.05
 """After how many seconds a command that consists of many steps lets others go first."""
 is_wanted: ContextVar[Callable[[], bool]] = ContextVar("is_wanted", default=lambda: True)
 """Returns whether anybody waits for the result of the command that this thread executes; set by a server.
 
-That it is called is a sign of life."""
+That it is called is a sign of life. It may raise an error that says why nothing goes on."""
+OWNER = ""
+"""Has the turns of threads that do not act for a peer: the owner's program, the page."""
 
 
 def let_others_go_first() -> None:
@@ -25,34 +28,98 @@ def let_others_go_first() -> None:
 
 
 class FairLock(RLock):  # type: ignore[misc]  # not final when it runs
-    """A reentrant lock: threads that wait for it with ``with`` get it in the order in which they came.
+    """A reentrant lock: users take turns with it, and the threads of one user get it in the order in which they came.
 
     A plain ``RLock`` wakes a thread that waits, but the one that released the lock can take it again first: on a busy
-    machine it does so every time, and the other waits for as long as there are commands.
+    machine it does so every time, and the other waits for as long as there are commands. Here, whoever releases the
+    lock while others wait chooses the next one, who belongs to another user than the last if there is one.
     """
 
     def __init__(self) -> None:
-        self.queue: deque[Event] = deque()
-        """The threads that wait; the event of the first one is set."""
+        self.queue: dict[Id, deque[Event]] = {}
+        """The threads that wait, by user; the user whose turn it is comes first."""
+        self._last: Id | None = None
+        """The user who had the last turn."""
+        self._next: Event | None = None
+        """The thread that was chosen, until it has the lock."""
+        self._mutex = allocate_lock()
+        """Held while the queue changes."""
+
+    def of(self, peer: Peer) -> _Turns:
+        """Return a context that holds the lock in the turns of a peer's user."""
+        return _Turns(self, peer)
 
     def __enter__(self) -> bool:  # type: ignore[override]  # `with` passes no arguments
         if self.queue or not self.acquire(False):
             self.wait()
         return True
 
-    def wait(self) -> None:
-        """Take the lock after the threads that wait already."""
+    def __exit__(self, *_error: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Release the lock; choose the next thread if others wait."""
+        super().release()
+        if self.queue:
+            self.choose()
+
+    def wait(self, peer: Peer | None = None, seconds: float | None = None) -> bool:
+        """Take the lock when it is the turn of this thread; return False if that takes longer than ``seconds``."""
         if self._is_owned():  # type: ignore[attr-defined]  # used by `threading.Condition`, too
-            self.acquire()
-            return
-        turn = Event()
-        self.queue.append(turn)
+            return self.acquire()
+        user, turn, is_taken = OWNER if peer is None else _user_of(peer), Event(), False
+        with self._mutex:
+            self.queue.setdefault(user, deque()).append(turn)
+            is_free = self._next is None
         try:
-            if self.queue[0] is not turn:
-                turn.wait()
-            self.acquire()
+            # It may have been released before this thread was in the queue.
+            is_taken = (is_free and self.acquire(False)) or (turn.wait(seconds) and self.acquire())
         finally:
-            is_first = self.queue[0] is turn
-            self.queue.remove(turn)
-            if is_first and self.queue:
-                self.queue[0].set()
+            self._leave(user, turn)
+            if is_taken:
+                self._last = user
+            else:
+                self.choose()
+        return is_taken
+
+    def choose(self) -> None:
+        """Wake the thread whose turn it is, unless another one was chosen and has not taken the lock yet."""
+        if self._is_owned():  # type: ignore[attr-defined]  # as above
+            return
+        with self._mutex:
+            if self._next is not None or not self.queue:
+                return
+            user = next((user for user in self.queue if user != self._last), self._last)
+            turns = self.queue.pop(user)  # type: ignore[arg-type]  # the last user, if nobody else waits
+            self.queue[user] = turns  # type: ignore[index]  # To the end.
+            self._next = turns[0]
+            self._next.set()
+
+    def _leave(self, user: Id, turn: Event) -> None:
+        with self._mutex:
+            self.queue[user].remove(turn)
+            if not self.queue[user]:
+                del self.queue[user]
+            if self._next is turn:
+                self._next = None
+
+
+class _Turns:
+    """Holds a lock in a ``with`` block, in the turns of a peer's user."""
+
+    __slots__ = ("_lock", "_peer")
+
+    def __init__(self, lock: FairLock, peer: Peer) -> None:
+        self._lock, self._peer = lock, peer
+
+    def __enter__(self) -> None:
+        if self._lock.queue or not self._lock.acquire(False):
+            self._lock.wait(self._peer)
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
+
+
+def _user_of(peer: Peer) -> Id:
+    """Return the user to whom the turns of a peer belong; a client without a user has turns of its own."""
+    return peer.payer or f"worker {peer.original.id}"

@@ -27,7 +27,8 @@ from syft_core.peer import Id, Peer
 from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Function, Nested, Outcome
 from syft_core.workers.addresses.tickets import Mandate, Tickets
-from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, POLICY, QUOTA, STORAGE, VERBOSE
+from syft_core.workers.party.reservations import Amounts, Reservation
+from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, POLICY, QUOTA, STOPPING, STORAGE, VERBOSE
 from syft_core.workers.party.store import Holder, ObjectStore
 from syft_core.workers.party.turns import FairLock
 from syft_core.workers.seeing.ledger import Ledger
@@ -109,14 +110,17 @@ class Guard(Protocol):
     def meter(self, proceed: Stage, execution: Any) -> Nested:
         """Run an operation with its operands, unless it may not run."""
 
-    def require_room(self, sender: Peer, name: str, objects: int, size: int) -> None:
-        """Raise unless the results of a protocol fit; called before it runs."""
+    def reserve(self, sender: Peer, name: str, amounts: Amounts) -> Reservation:
+        """Hold what a command needs while it runs, and what its results need; raise unless it fits."""
 
     def admit(self, peer: Peer, number: int) -> float:
         """Take note of the next batch of a client; return how many seconds to wait before executing it."""
 
     def refuse_connection(self, user: str, others: int) -> str | None:
         """Return why a user with ``others`` connections may not have one more, or None."""
+
+    def forget(self, peer: Id) -> None:
+        """Forget a client that has gone."""
 
     def limit_message(self, user: str) -> int | None:
         """Return how many bytes of objects one message of a user may have; None means no limit."""
@@ -157,6 +161,8 @@ class Worker:
     """Whether to log every message at level INFO, by name and ids only."""
     message_pending_time = _part("message_pending_time", DELAYED)
     """Seconds to wait before each answer, to simulate latency."""
+    is_stopping = _part("is_stopping", STOPPING)
+    """Whether its server stops: it executes nothing more."""
 
     def __init__(
         self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str, ledger: Ledger | None
@@ -175,6 +181,7 @@ class Worker:
         self.is_owner: Callable[[Peer], bool] = lambda peer: peer.id == self.id
         """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
         self.guard = self.save = None
+        self.is_stopping = False
         self.is_handing_over = False
         """Whether the lock is held until the tensors that a handler returns have been handed over."""
         self.tickets = Tickets()
@@ -257,6 +264,11 @@ class Worker:
         self._known_workers[location.id] = location
         self._locations.pop(location.id, None)
 
+    def reserve(self, sender: Peer, name: str, objects: int = 0, size: int = 0) -> Reservation:
+        """Hold room for what a command needs until it ends; raise if that exceeds the quota of the sender."""
+        amounts = Amounts(objects, size)
+        return Reservation({}, amounts) if self.guard is None else self.guard.reserve(sender, name, amounts)
+
     def forget_client(self, peer: Peer) -> None:
         """Remove everything that a client left behind: its session, its leases, and the objects only it could use."""
         for known in list(self._known_workers.values()):
@@ -267,6 +279,8 @@ class Worker:
             self._known_workers.pop(peer.id, None)
             self._locations.pop(peer.id, None)
             self.object_store.remove_client(peer.id)
+            if self.guard is not None:
+                self.guard.forget(peer.id)
         for part in self._parts.values():
             part.forget(peer.id)
 

@@ -12,10 +12,10 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.values import Nested, Tensor
 from syft_core.workers.party.status import POLICY, PRIVATE
-from syft_core.workers.party.store import Lineage, Stored, lineage_of, memory_of
+from syft_core.workers.party.store import Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
-from syft_core.workers.running.memory import Compute, find_sharing, is_seen_elsewhere
+from syft_core.workers.running.memory import Compute, is_seen_elsewhere
 
 
 def track(proceed: Stage, execution: Execution) -> Nested:
@@ -82,7 +82,7 @@ def _invalidate_graphs(execution: Execution) -> None:
     The lineage of their results is that of the old values. Not every operation lets the framework notice its writes.
     """
     for end in [end for target in execution.written if (end := plain_end(target)) is not None]:
-        for sharing in (end, *[plain_end(entry.value) for entry in find_sharing(execution.worker, end)]):
+        for sharing in (end, *[plain_end(entry.value) for entry in execution.worker.object_store.find_sharing(end)]):
             framework_of(sharing).note_write(sharing)
 
 
@@ -127,11 +127,12 @@ def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen:
 
 def propagate(worker: Worker, changed: Sequence[Stored]) -> None:
     """Pass the lineage of changed objects, which is the same for all, on to everything that shares their memory."""
-    memory = {key for entry in changed for key in memory_of(entry.value)}
-    for entry in worker.object_store.find_sharing(memory):
-        if not memory.isdisjoint(memory_of(entry.value)) and not any(entry is other for other in changed):
+    store = worker.object_store
+    found = {id(entry): entry for target in changed for entry in store.find_sharing(target.value)}
+    for entry in found.values():
+        if not any(entry is other for other in changed):
             entry.lineage, entry.touched, entry.made_by = lineage_of([entry, changed[0]]), True, None
-            worker.object_store.note(entry)
+            store.note(entry)
 
 
 def _version(value: object) -> int | None:

@@ -85,7 +85,7 @@ class Operands:
         """Add stored objects, each with the argument that it is or whose attribute it is; leave out numbers."""
         status, holder = self.status, self.holder
         for entry, operand in zip(found, operands, strict=True):
-            if type(operand) is not float:
+            if type(operand) is not float and type(operand) is not int:
                 self.parents.append(entry)
                 self.operands.append(operand)
                 own = entry.status

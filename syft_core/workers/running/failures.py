@@ -2,8 +2,11 @@
 
 ``torch.bernoulli(x - t)`` fails unless every value is between 0 and 1. A caller who sees that and chooses ``t`` can
 find ``x`` by bisection. So callers who may not have the values get zeros of the inferred form, connected to autograd
-like the real result. A ``Failure`` is added to the lineage of the zeros and of everything computed from them: users who
-may have the values get the error when they fetch them.
+like the real result. A ``FailedSource`` is added to the lineage of the zeros and of everything computed from them.
+
+Whether an operation failed is a value, too. What leaves by a decision of the owner (a request, a rule, a policy of
+their own) leaves as it is, zeros or not: recorded and counted like any other value. Only users who may have everything
+that the zeros were computed from get the error instead.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from syft_core.workers.party.store import FailedSource, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.changes import run_and_mark_failed
 from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
-from syft_core.workers.seeing.disclosure import DryRun, infer_forms, run_dry
+from syft_core.workers.seeing.disclosure import DryRun, rehearse
 
 
 def answer_failure(execution: Execution, error: Exception) -> Nested:
@@ -33,23 +36,22 @@ def answer_failure(execution: Execution, error: Exception) -> Nested:
     Call it from the ``except`` block of ``error``.
     """
     op, worker = execution.op, execution.worker
-    if _is_safe_to_raise(error):
+    if is_safe_to_raise(error):
         raise  # noqa: PLE0704  # re-raises `error`
     if op.differentiates:  # It cannot fail because of values: those passes were refused.
         if (about_graph := execution.framework.explain_backward(error)) is not None:
             _raise_without_context(about_graph)
         _raise_without_context(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
     try:
-        infer_forms(execution)
-        dry_run = run_dry(execution)
+        rehearsal = rehearse(execution)
     except Exception as about_forms:  # noqa: BLE001  # no error of these depends on values
         _raise_without_context(about_forms)
     access, sources, inherited = execution.lineage
     execution.lineage = access, sources | {FailedSource(op.name, type(error).__name__)}, inherited | FAILED
-    return run_and_mark_failed(execution, partial(_answer_zeros, execution, dry_run))
+    return run_and_mark_failed(execution, partial(_answer_zeros, execution, rehearsal))
 
 
-def _is_safe_to_raise(error: Exception) -> bool:
+def is_safe_to_raise(error: Exception) -> bool:
     """Return whether an error reveals no value: ours do not, except that a value is outside a domain."""
     return isinstance(error, SyftError) and not isinstance(error, DomainError)
 
@@ -62,10 +64,10 @@ def _raise_without_context(error: Exception) -> NoReturn:
         error.__cause__ = error.__context__ = None
 
 
-def _answer_zeros(execution: Execution, dry_run: DryRun) -> Nested:
+def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
     """Return zeros for the tensors of the result, and overwrite the targets of the call with zeros."""
     framework, call = execution.framework, (execution.args, execution.kwargs)
-    pairs = list(zip(leaves((dry_run.args, dry_run.kwargs)), leaves(call), strict=True))
+    pairs = list(zip(leaves((rehearsal.args, rehearsal.kwargs)), leaves(call), strict=True))
     operands = [end for _, leaf in pairs if (end := plain_end(leaf)) is not None]
     written = [
         (plain_end(leaf), _form(shadow))
@@ -73,7 +75,7 @@ def _answer_zeros(execution: Execution, dry_run: DryRun) -> Nested:
         if plain_end(leaf) is not None and any(leaf is target for target in execution.written)
     ]
     arguments = {id(shadow): leaf for shadow, leaf in pairs}
-    made = [leaf for leaf in leaves(dry_run.result) if plain_end(leaf) is not None and id(leaf) not in arguments]
+    made = [leaf for leaf in leaves(rehearsal.result) if plain_end(leaf) is not None and id(leaf) not in arguments]
     modes = execution.modes or framework.modes() or ""
     with framework.apply_modes(modes, *call):
         zeros = framework.zeros([_form(leaf) for leaf in made], operands)
@@ -93,7 +95,7 @@ def _answer_zeros(execution: Execution, dry_run: DryRun) -> Nested:
         end = next(ends)
         return end if is_framework_tensor(type(leaf)) else rebuild(leaf, lambda _end: end)
 
-    return map_leaves(replace, dry_run.result)
+    return map_leaves(replace, rehearsal.result)
 
 
 def _form(shadow: object) -> Form:
@@ -102,6 +104,9 @@ def _form(shadow: object) -> Form:
 
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
-    """Raise if an operation failed while computing an object; the caller may have the object."""
-    if entry.status & FAILED:
+    """Raise if an operation failed while computing an object that the caller may have without an approval.
+
+    A policy of the owner's own may let an object leave whose operands it keeps: then the failure is a value.
+    """
+    if entry.status & FAILED and worker.custom_policy is None:
         raise OperationFailedError.on_the_way_to(id, worker.id, map(str, entry.failures))

@@ -8,6 +8,7 @@ from syft_core.exceptions import WriteNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import leaves
+from syft_core.location import Location
 from syft_core.messages import Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
@@ -133,20 +134,31 @@ def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
 
 
 def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Process:
-    """Send the new gradients of copies to their origins, where the backward pass continues."""
-    for old in copies:
+    """Send the new gradients of copies to their origins, where the backward pass continues.
+
+    All are copied before the first is sent: others, who go first then, may change them or their restrictions.
+    """
+    sent = [_prepare_gradient(worker, old) for old in copies]
+    for old, gradient in zip(copies, sent, strict=True):
         origin = old.entry.origin
-        receiver = origin._location
-        gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
-        peer = getattr(receiver.face, "peer", Peer(receiver.id))
-        require_permission(worker, "read", old.entry, peer, gradient)
+        receiver, framework = origin._location, origin.framework
+        peer = _peer_of(receiver)
         recipient = peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer
         left = record(worker, [Departure(old.entry, gradient)], recipient, receiver.id, "its gradient went back")
-        framework = origin.framework
-        # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
-        users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
-        sent = restrict(hand_over(gradient.detach(), worker), users)
         backward = framework.method(framework.autograd.backward).name
-        request = Ask(receiver, Run(framework.ALIAS, backward, (origin, sent), {}, new_id()))
+        request = Ask(receiver, Run(framework.ALIAS, backward, (origin, gradient), {}, new_id()))
         yield from send_recorded(worker, left, request)
     return result
+
+
+def _prepare_gradient(worker: Worker, old: _GradCandidate) -> Tensor:
+    """Return a copy of a new gradient with the restrictions of its tensor; raise if it may not leave."""
+    gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
+    require_permission(worker, "read", old.entry, _peer_of(old.entry.origin._location), gradient)
+    # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
+    users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
+    return restrict(hand_over(gradient.detach(), worker), users)
+
+
+def _peer_of(receiver: Location) -> Peer:
+    return getattr(receiver.face, "peer", Peer(receiver.id))

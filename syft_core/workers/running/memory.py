@@ -12,7 +12,7 @@ from syft_core.hook.rules import leaves
 from syft_core.messages import Placed
 from syft_core.peer import Peer
 from syft_core.values import Nested, Tensor
-from syft_core.workers.party.store import Stored, memory_of
+from syft_core.workers.party.store import Stored, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.execution import Execution
 from syft_core.workers.seeing.permissions import may_change
@@ -26,7 +26,7 @@ def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[
     for target in targets:
         if len(alike.get(target.key, ())) > 1:
             return True
-    return bool(ends) and framework_of(ends[0]).is_shared(*ends)
+    return not all(framework_of(end).is_alone(end) for end in ends)
 
 
 def is_new(result: Tensor, execution: Execution) -> bool:
@@ -35,7 +35,7 @@ def is_new(result: Tensor, execution: Execution) -> bool:
         return False
     framework = framework_of(result)
     is_own = framework.owner_of is None or framework.owner_of(result) is result
-    return is_own and not framework.is_shared(result)
+    return is_own and framework.is_alone(result)
 
 
 def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
@@ -49,9 +49,8 @@ def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], resul
 
 def guard(entry: Stored, protected: Sequence[Stored]) -> None:
     """Guard an object if it shares memory with one of ``protected``."""
-    memory = set(memory_of(entry.value))
     for parent in protected:
-        if parent is not entry and not memory.isdisjoint(memory_of(parent.value)):
+        if parent is not entry and share_memory(entry.value, parent.value):
             entry.share_memory_with(parent.guard or parent)
 
 
@@ -66,7 +65,7 @@ def confine(proceed: Stage, execution: Execution) -> Nested:
     if not (op.inplace and ends):
         return proceed(execution)
     framework = framework_of(ends[0])
-    sharing = find_sharing(worker, ends[0])
+    sharing = worker.object_store.find_sharing(ends[0])
     framework.make_resizable([plain_end(entry.value) for entry in sharing])
     worker.object_store.note_move(*sharing)
     with framework.clear_growth(ends[0]):
@@ -78,14 +77,3 @@ def _clear(result: Nested) -> Nested:
     end = plain_end(result)
     framework_of(end).clear(end)
     return result
-
-
-def find_sharing(worker: Worker, end: Tensor) -> list[Stored]:
-    """Return the objects on a worker whose values share memory with ``end``, including itself."""
-    memory = framework_of(end).memory_of(end) or frozenset()
-    return [
-        entry
-        for entry in worker.object_store.find_sharing(memory)
-        if (found := plain_end(entry.value)) is not None
-        and not memory.isdisjoint(framework_of(found).memory_of(found) or ())
-    ]

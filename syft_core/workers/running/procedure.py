@@ -4,7 +4,7 @@ A *stage* is a function ``stage(proceed, execution)`` that does its part before 
 runs with ``proceed(execution)``. From the outermost to the innermost:
 
     authorize   refuse what the sender may not run, use or change        ``authorization.py``
-    meter       count what it uses against the sender's quota            ``operating/quotas.py``
+    meter       count what it uses against the sender's quota            ``operating/metering.py``
     keep        store the tensors of the result                          ``keeping.py``
     conceal     run it without disclosing private values                 ``concealment.py``
     confine     prevent it from reading memory beyond its operands       ``memory.py``
@@ -63,7 +63,9 @@ def execute(execution: Execution) -> Nested:
     key = op, execution.status & DECISIVE
     procedure = _procedures.get(key)
     if procedure is None:
-        procedure = remember(_procedures, key, _compose(op, execution.status, execution.framework))
+        procedure = _compose(op, execution.status, execution.framework)
+        if op.process is None:  # Otherwise a peer has sent it, and it is soon forgotten.
+            remember(_procedures, key, procedure)
     return procedure(execution)
 
 

@@ -3,7 +3,8 @@
 Each call first runs without data (``FrameworkAttributes.shadow``), once per signature. An error of this dry run depends
 only on forms, so it is raised as it is. Operations that cannot run without data are refused. Then the call runs on
 examples of the same forms, because a dry run checks less than a real one: an error that all examples have in common
-depends only on forms, too. The real result must have the inferred form, or it is refused.
+depends only on forms, too. The real result must have the inferred shapes and dtypes, or it is refused. Its memory
+layout is that of an example, as with plain data: without data, a framework may give the layout of another device.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def infer_forms(execution: Execution) -> list[Form | None] | None:
     op = execution.op
     if op.differentiates or (op.states_fact and _count_tensors(execution) == 1):
         return None
-    return note(execution.memo, execution.modes or execution.framework.modes(), _forms(_rehearse(execution)))
+    return note(execution.memo, execution.modes or execution.framework.modes(), _forms(rehearse(execution).result))
 
 
 def find_forms(execution: Execution) -> list[Form | None] | None:
@@ -114,16 +115,23 @@ def _forms(result: Nested) -> list[Form | None]:
     return [None if end is None else framework_of(end).form_of(end) for end in ends]
 
 
-def _rehearse(execution: Execution) -> Nested:
-    """Run a call without data, then on examples; return its result without data. Errors caused by forms are raised."""
-    dry_run = run_dry(execution)
-    error = _run_on_examples(execution)
-    if isinstance(error, Exception):
-        raise error
-    return dry_run.result
+def rehearse(execution: Execution) -> DryRun:
+    """Run a call without data, then on examples; return the run on an example. Errors caused by forms are raised.
+
+    Return the run without data if there are no examples, or if those that work have results of other shapes.
+    """
+    dry_run = _run_dry(execution)
+    found = _run_on_examples(execution)
+    if isinstance(found, Exception):
+        raise found
+    return found if found is not None and _shapes(found) == _shapes(dry_run) else dry_run
 
 
-def run_dry(execution: Execution) -> DryRun:
+def _shapes(run: DryRun) -> list[Any]:
+    return [_shape(known) for known in _forms(run)]
+
+
+def _run_dry(execution: Execution) -> DryRun:
     """Run a call without data. Errors caused by forms are raised; a call that needs values is refused."""
     op, framework = execution.op, execution.framework
     framework.warm_up()

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from syft_core.departures import RULES
 from syft_core.exceptions import LedgerError
 from syft_core.files import has_room
+from syft_core.hook.chain import plain_end
+from syft_core.hook.dispatch import framework_of
 from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event, read_ledger
 from syft_core.ledgers.journal import Journal, read_last
 from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, one_line
 from syft_core.plugins.manager import plugin_manager
 from syft_core.values import Table
+from syft_core.workers.party.store import FailedSource
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
@@ -89,21 +92,33 @@ def send_recorded(worker: Worker, left: list[Entry], request: Request) -> Proces
 def describe_departure(leaving: Sequence[Departure], peer: Peer, to: str, reason: str) -> list[Entry]:
     """Return what to record when objects leave, or attributes of them, each with the approval that permits it."""
     now, who, entries = time.time(), str(peer), []
-    lineages: dict[Sources, tuple[tuple[Any, ...], str, str, tuple[str, ...]]] = {}
+    lineages: dict[Sources, Table] = {}
     for found, value, grant, copy in leaving:
         entry = found if copy is None else copy
         lineage = lineages.get(entry.sources)
         if lineage is None:  # The tensors of a trained model have the same.
             lineage = lineages[entry.sources] = describe_lineage(entry.sources, to, reason)
-        form = form_of(entry.value if value is None else value) if grant is None else describe_form(entry)
-        left = Entry(now, who, entry.id, form, *lineage, peer.id)
+        form = describe_value(entry.value if value is None else value) if grant is None else describe_form(entry)
+        left = Entry(now, who, entry.id, form, **lineage, peer=peer.id)
         entries.append(left if grant is None else _add_grant(left, grant))
     return entries
 
 
 def describe_form(entry: Stored) -> str:
     """Return the form of an object, and the protocol that computed it if that limits what the object reveals."""
-    return f"{form_of(entry.value)} of {entry.made_by}" if entry.made_by else form_of(entry.value)
+    form = describe_value(entry.value)
+    return f"{form} of {entry.made_by}" if entry.made_by else form
+
+
+def describe_value(value: object) -> str:
+    """Return the form of a value, with its dtype and storage unless it has dense floats of the default dtype."""
+    end, form = plain_end(value), form_of(value)
+    if end is None:
+        return form
+    framework = framework_of(end)
+    found, storage = getattr(end, "dtype", ""), framework.name_storage(end)
+    dtype = str(getattr(found, "__name__", found)).rpartition(".")[2]
+    return " ".join(filter(None, (form, dtype if storage or dtype != framework.default_float else "", storage)))
 
 
 def _add_grant(left: Entry, grant: Grant) -> Entry:
@@ -129,7 +144,7 @@ def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, kind: str, rea
     names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
     lineage = describe_lineage(join_sources(known), "", f"{kind}: {reason}")
     forms = ", ".join([form_of(entry.value) for entry in known])
-    refused = Entry(time.time(), str(peer), names, forms, *lineage, peer.id, "refused")
+    refused = Entry(time.time(), str(peer), names, forms, **lineage, peer=peer.id, event="refused")
     with suppress(LedgerError):  # The journal has logged it.
         worker.ledger.record(refused)
 
@@ -139,12 +154,18 @@ def join_sources(entries: Iterable[Stored]) -> Sources:
     return frozenset([source for entry in entries for source in entry.sources])
 
 
-def describe_lineage(found: Sources, to: str, reason: str) -> tuple[tuple[Any, ...], str, str, tuple[str, ...]]:
-    """Return the middle fields of an entry: the sources, where the object goes, why, and the tags of the sources."""
-    sources = order_sources(found) if len(found) > 1 else list(found)
+def describe_lineage(found: Sources, to: str, reason: str) -> Table:
+    """Return fields of an entry: sources, failed operations, where the object goes, why, and the sources' tags."""
+    sources, failed = split_failures(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
     names = tuple(map(tags_of, sources))
-    return ids, to, reason, names if any(names) else ()
+    return {"sources": ids, "to": to, "reason": reason, "names": names if any(names) else (), "failed": failed}
+
+
+def split_failures(found: Sources) -> tuple[list[Any], int]:
+    """Return the sources of something in order, and how many different operations failed while it was computed."""
+    sources = [source for source in order_sources(found) if type(source) is not FailedSource]
+    return sources, len(found) - len(sources)
 
 
 @lru_cache(maxsize=64)

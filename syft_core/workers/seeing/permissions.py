@@ -99,9 +99,7 @@ def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: objec
     """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
     if stored.access is None and worker.custom_policy is None:
         return None
-    if stored.access is not None and stored.sources is stored.root:  # Its owner may have changed the allowed users.
-        users = get_allowed_users(stored.value)
-        stored.restrict(stored.access if users is None else users)  # A result in its place has no such layer.
+    renew_access(stored)
     for party in peer.chain:
         why = unless_private(verb, stored, party, value)
         if why is None and worker.custom_policy is not None:
@@ -109,6 +107,13 @@ def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: objec
         if why is not None:
             return why
     return None
+
+
+def renew_access(stored: Stored) -> None:
+    """Note who may have a private object that was sent or loaded: its owner may have changed the allowed users."""
+    if stored.access is not None and stored.sources is stored.root:
+        users = get_allowed_users(stored.value)
+        stored.restrict(stored.access if users is None else users)  # A result in its place has no such layer.
 
 
 def require_permission(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: object) -> None:

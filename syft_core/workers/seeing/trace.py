@@ -103,7 +103,7 @@ def _event(location: Location, message: Message) -> TraceEvent:
     facts, ends = message.facts, (str(location.client.id), str(location.id))
     role = _find_role(facts)
     event = TraceEvent(type(message).__name__, facts.text(message), *ends, role, _objects(message), _results(message))
-    carried = getattr(message, facts.gives) if facts.gives else facts.operands(message)
+    carried = getattr(message, facts.gives) if facts.gives else message.operands
     if role == "data":
         event.form = form_of(carried)
     has_data = any(plain_end(leaf) is not None for leaf in leaves(carried))
@@ -131,7 +131,7 @@ def _forms(values: Sequence[object]) -> str:
 
 def _objects(message: Message) -> tuple[Id, ...]:
     """Return the ids of the objects that a message uses, with the attribute of each, if it means one."""
-    pointers = [leaf for leaf in leaves(message.facts.operands(message)) if isinstance(leaf, ObjectPointer | Here)]
+    pointers = [leaf for leaf in leaves(message.operands) if isinstance(leaf, ObjectPointer | Here)]
     named = [_place(id, getattr(message, "attr", None)) for id in message.facts.uses(message, "")]
     return (*named, *[_place(leaf._id_at_location, leaf.point_to_attr) for leaf in pointers])
 

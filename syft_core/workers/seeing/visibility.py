@@ -31,11 +31,15 @@ def find_visible(worker: Worker, id: Id, sender: Peer) -> Stored:
 
 def require_visible(worker: Worker, message: Message, sender: Peer) -> None:
     """Raise if a message uses an object that does not exist for its sender, or chooses an id that may be taken."""
-    facts = message.facts
-    pointed_to = [id_here(leaf, worker.id) for leaf in leaves(facts.operands(message))]
-    for id in (*facts.uses(message, worker.id), *[id for id in pointed_to if id is not None]):
+    for id in find_ids(worker, message):
         find_visible(worker, id, sender)
-    require_choosable(worker, facts.creates(message, worker.id), sender)
+    require_choosable(worker, message.facts.creates(message, worker.id), sender)
+
+
+def find_ids(worker: Worker, message: Message) -> list[Id]:
+    """Return the ids of all objects of a worker to which a message refers."""
+    pointed_to = [id_here(leaf, worker.id) for leaf in leaves(message.operands)]
+    return [*message.facts.uses(message, worker.id), *[id for id in pointed_to if id is not None]]
 
 
 def require_choosable(worker: Worker, ids: Iterable[Id], sender: Peer) -> None:

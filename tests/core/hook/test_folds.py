@@ -137,7 +137,9 @@ print(sys.flags.optimize, refused(typed_identity(None), 2), refused(typed_identi
 print(refused(typed_identity(1), 2), refused(two_fold, [abs, abs], [1, 2, 3]))
 """
 
-    done = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
 
     assert done.stdout.split() == ["1", "refused", "refused", "passed", "refused"]
 

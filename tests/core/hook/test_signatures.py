@@ -56,23 +56,37 @@ def test_true_and_one_have_different_signatures(op: Op) -> None:
     assert signature_of(op, (1,), {}) != signature_of(op, (True,), {})
 
 
+@pytest.fixture
+def elementwise(op: Op) -> Op:
+    """An operation whose results have the same form for all floats."""
+    facts = replace(op.facts, shape_depends_on_floats=False)
+    return describe_op("toy.scale", toy.cat, "function", describe=lambda _op: facts)
+
+
 @pytest.mark.parametrize(("one", "other"), [(0.25, 0.75), (-0.1, -0.9), (2.0, 1e30)])
-def test_floats_of_one_range_have_one_signature(op: Op, one: float, other: float) -> None:
-    assert signature_of(op, (one,), {}) == signature_of(op, (other,), {})
+def test_floats_of_one_range_have_one_signature_if_no_form_depends_on_them(
+    elementwise: Op, one: float, other: float
+) -> None:
+    assert signature_of(elementwise, (one,), {}) == signature_of(elementwise, (other,), {})
 
 
 @pytest.mark.parametrize("other", [0.0, -0.5, 1.5, math.inf, -math.inf, math.nan])
-def test_floats_of_different_ranges_have_different_signatures(op: Op, other: float) -> None:
-    assert signature_of(op, (0.5,), {}) != signature_of(op, (other,), {})
+def test_floats_of_different_ranges_have_different_signatures(elementwise: Op, other: float) -> None:
+    assert signature_of(elementwise, (0.5,), {}) != signature_of(elementwise, (other,), {})
 
 
-def test_floats_are_told_apart_where_the_form_depends_on_them(op: Op) -> None:
-    def describe(described: Op) -> Any:
-        return replace(op.facts, shape_depends_on_floats=True)
+def test_floats_are_told_apart_unless_an_operation_says_that_no_form_depends_on_them(op: Op) -> None:
+    assert signature_of(op, (0.25,), {}) != signature_of(op, (0.75,), {})
 
-    scaling = describe_op("toy.scale", toy.cat, "function", describe=describe)
 
-    assert signature_of(scaling, (0.25,), {}) != signature_of(scaling, (0.75,), {})
+def test_two_tensors_that_no_form_describes_have_no_signature_in_common(
+    hook: ToyHook, op: Op, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(hook.attributes), "form_of", lambda _self, _tensor: None)
+    x = vector(1.0)
+
+    assert recall(signature_of(op, (x,), {})) is not recall(signature_of(op, (x,), {}))
+    assert recall(signature_of(op, ([x],), {})) is not recall(signature_of(op, ([x],), {}))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from syft_toy.hook import ToyHook
 from syft_core.plugins.manager import PluginManager
 from syft_core.ray import host as hosting
 from syft_core.ray.host import Host
+from tests.waiting import wait_for_end
 
 from ..workers.conftest import me  # noqa: F401  # a fixture
 
@@ -70,7 +71,7 @@ class Ray:
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._end_calls(), self.loop).result(30)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        wait_for_end(self._thread)
         self.loop.close()
 
     async def _end_calls(self) -> None:

@@ -105,6 +105,8 @@ with ToyHook(toy):
 """
     from_here = {"PYTHONPATH": ":".join(sys.path)}
 
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=from_here)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=from_here, timeout=120
+    )
 
     assert (done.stdout, done.stderr) == ("", "")

@@ -27,4 +27,4 @@ def run(site: Path, program: str, *options: str) -> subprocess.CompletedProcess[
     path = os.pathsep.join([str(site), str(HERE)])
     command = [sys.executable, *options, "-c", dedent(program)]
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=site)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=site, timeout=120)

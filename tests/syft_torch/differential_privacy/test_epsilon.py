@@ -9,6 +9,8 @@ import marshal
 import math
 import pickle
 import pprint
+import re
+from typing import Any
 
 import pytest
 
@@ -47,12 +49,30 @@ def test_it_prints_that_it_is_not_for_release(epsilon: pate.DataDependentEpsilon
         abs(epsilon),
     ]
 
-    results += [round(epsilon, 2), round(epsilon), epsilon**2, 2**epsilon, epsilon // 1, epsilon % 1, sum([epsilon])]
+    results += [epsilon**2, 2**epsilon, epsilon // 1, epsilon % 1, sum([epsilon])]
     for result in (*results, epsilon.order):
-        texts = [repr(result), str(result), f"{result}", f"{result:.3f}", "%s" % result, repr([result])]  # noqa: UP031
+        texts = [repr(result), str(result), f"{result}", "%s" % result, repr([result])]  # noqa: UP031
         for text in (*texts, json.dumps(result, default=str), pprint.pformat({"epsilon": result})):
-            assert "not for release" in text
+            assert "not for release; float(...) looks at it" in text
             assert value not in text
+
+
+@pytest.mark.parametrize(
+    ("show", "advice"),
+    [
+        (lambda number: f"{number:.2f}", "write `f'{float(x):.2f}'`"),
+        (lambda number: format(number, "g"), "write `f'{float(x):g}'`"),
+        (lambda number: f"{number:>20}", "write `f'{float(x):>20}'`"),
+        (lambda number: round(number, 2), "write `round(float(x), 2)`"),
+        (round, "write `round(float(x), 2)`"),
+    ],
+)
+def test_formatting_it_is_an_error_that_names_float(epsilon: pate.DataDependentEpsilon, show: Any, advice: str) -> None:
+    for number in (epsilon, epsilon.order, epsilon / 2):
+        with pytest.raises(TypeError, match=re.escape(f"not for release; {advice} if you may look at it")) as caught:
+            show(number)
+        assert f"{float(number):.3}" not in str(caught.value)
+    assert show(float(epsilon))
 
 
 def test_it_is_not_stored_or_sent(epsilon: pate.DataDependentEpsilon) -> None:

@@ -318,6 +318,6 @@ def test_bad_arguments_of_the_parts_are_refused_by_name(call, name: str) -> None
 def test_the_analysis_needs_only_numpy() -> None:
     program = "import sys, syft_torch.differential_privacy.pate; print('torch' in sys.modules)"
 
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120)
 
     assert done.stdout == "False\n"

@@ -253,7 +253,8 @@ def test_owners_and_ledgers_see_how_an_answer_was_computed(workers: list[Any]) -
 
     for party in parties:
         request = party.requests[0]
-        assert request.made_by == [("noisy_max", (("classes", 2), ("scale", scale)), NAMES)]
+        (made_by,) = request.made_by
+        assert made_by[:3] == ("noisy_max", (("classes", 2), ("scale", scale)), NAMES)
         assert f"of noisy_max(classes=2, scale={scale}) among 3 parties" in str(party.requests)
         assert GNMax(2, sigma=3.0).covers(request, workers=3)
         party.approve(request)
@@ -326,6 +327,63 @@ def test_other_votes_than_those_agreed_on_are_not_covered(workers: list[Any], as
     request = parties[0].requests[0]
     assert asked.covers(request, workers=count)
     assert not GNMax(2, sigma=3.0).covers(request, workers=3)
+
+
+def load_labels(parties: list[Any]) -> list[Any]:
+    """Let owners load the labels of eight teachers, for three queries."""
+    for party in parties:
+        party.load_data([torch.tensor([[1, 0, 1]] * 8).private_tensor([]).tag("#labels", "#2026")])
+        party.trust(*NAMES, "carol")
+    return [party.search("#labels")[0] for party in parties]
+
+
+def test_an_owner_approves_votes_on_the_labels_that_they_loaded(workers: list[Any]) -> None:
+    *parties, provider = workers
+    method = GNMax(2, sigma=3.0)
+
+    method.vote(load_labels(parties), provider).request("labels")
+
+    for party in parties:
+        request = party.requests[0]
+        assert method.covers(request, workers=3, labels="#labels", samples=3)
+        assert not method.covers(request, workers=3, labels="#scans")
+        assert not method.covers(request, workers=3, samples=4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda labels: labels[:1].expand(2000, 3),
+        lambda labels: labels[:, :1].expand(-1, 2000),
+        lambda labels: labels[:, :1].repeat(1, 3),
+        lambda labels: labels[:],
+        lambda labels: labels.clone(),
+        lambda labels: 1 - labels,
+    ],
+    ids=["teachers", "queries", "three queries", "view", "copy", "computed"],
+)
+def test_a_vote_on_what_a_client_made_of_the_labels_is_not_covered(workers: list[Any], change: Any) -> None:
+    """Noise hides one vote: not a record that has two thousand, or that is asked about two thousand times."""
+    *parties, provider = workers
+    method = GNMax(2, sigma=3.0)
+
+    method.vote([change(labels) for labels in load_labels(parties)], provider).request("labels")
+
+    request = parties[0].requests[0]
+    assert method.covers(request, workers=3)
+    assert not method.covers(request, workers=3, labels="#labels")
+
+
+def test_a_vote_on_the_labels_of_a_client_is_not_covered(workers: list[Any]) -> None:
+    *parties, provider = workers
+    method = GNMax(2, sigma=3.0)
+    own = torch.tensor([[1, 0, 1]] * 8).send(parties[1]).tag("#labels")
+    first, last = load_labels([parties[0], parties[2]])
+
+    method.vote([first, own, last], provider).request("labels")
+
+    assert method.covers(parties[0].requests[0], workers=3, labels="#labels")
+    assert not any(method.covers(request, workers=3, labels="#labels") for request in parties[1].requests)
 
 
 def test_a_vote_on_private_labels_needs_the_trust_of_their_owner(workers: list[Any]) -> None:

@@ -12,6 +12,7 @@ import torch
 
 import syft_core as sy
 from syft_torch import federated as fl
+from tests.waiting import wait_for_end
 
 NAMES = ("north", "east", "south")
 
@@ -65,4 +66,4 @@ def owners(workers: list[Any], decide: str = "approve") -> Iterator[None]:
         yield
     finally:
         done.set()
-        thread.join()
+        wait_for_end(thread)

@@ -45,7 +45,8 @@ class Setting:
         compute = lambda model, x, y: loss(model(x), y)  # noqa: E731  # short
         self.recorded = losses.record(self.model, compute, forms, [SIZE, SAMPLES % SIZE], (loss,))
         self.weights = Layout(self.recorded.trained).join(self.recorded.trained)
-        self.plans = tuple([self.store(program) for program in self.recorded.programs])
+        programs = self.recorded.programs.find([SIZE, SAMPLES % SIZE])
+        self.plans = tuple([self.store(program) for program in programs])
 
     def store(self, program: Any) -> int:
         id = new_id()

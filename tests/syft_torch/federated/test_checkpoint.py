@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402  # torch may be missing
 
 from syft_torch import federated as fl  # noqa: E402
 
-from .trainers import make_trainer  # noqa: E402
+from .trainers import make_data, make_trainer  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,31 @@ def test_a_checkpoint_of_another_run_is_refused_and_kept(hook: Any, tmp_path: Pa
         make_trainer(hook, **{"strategy": fl.FedProx(0.1), **options}).fit(3, checkpoint=path)
 
     assert path.read_bytes() == content
+
+
+class Frozen(nn.Module):
+    """A model on a backbone that is not trained."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.backbone = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).requires_grad_(False).eval()
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.backbone(x))
+
+
+def test_a_checkpoint_of_another_frozen_backbone_is_refused(hook: Any, tmp_path: Path) -> None:
+    path, data = tmp_path / "run.safetensors", make_data(hook)
+    make_trainer(hook, data, model=Frozen(0)).fit(1, checkpoint=path)
+    moved = Frozen(0)
+    moved.backbone[1].running_mean += 1
+
+    for model in (Frozen(1), moved):
+        with pytest.raises(fl.FederatedError, match="it has another frozen state of the model"):
+            make_trainer(hook, data, model=model).fit(2, checkpoint=path)
+    assert len(make_trainer(hook, data, model=Frozen(0)).fit(2, checkpoint=path)) == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04nonsense", b"\x08\x00\x00\x00\x00\x00\x00\x00{}", b"x" * 100])

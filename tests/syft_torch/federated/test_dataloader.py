@@ -29,6 +29,18 @@ def test_a_loader_exhausts_worker_after_worker(hook: Any, bob: Any, alice: Any) 
     assert len(loader) == len(batches) == 3
 
 
+def test_next_continues_the_iteration_that_was_begun_last(hook: Any, bob: Any, alice: Any) -> None:
+    loader = fl.FederatedDataLoader(make(4).federate([bob, alice]), batch_size=1)
+
+    assert values(next(loader)) == [0]
+    assert values(next(loader)) == [1]
+    assert [values(batch) for batch in loader] == [[0], [1], [2], [3]]
+    with pytest.raises(StopIteration):
+        next(loader)
+    iter(loader)
+    assert values(next(loader)) == [0]
+
+
 @pytest.mark.parametrize("options", [{}, {"drop_last": True}, {"iter_per_worker": True}, {"num_iterators": 2}])
 def test_the_length_of_a_loader_is_the_number_of_its_items(hook: Any, options: Any) -> None:
     workers = [sy.VirtualWorker(hook, id=name) for name in "abc"]

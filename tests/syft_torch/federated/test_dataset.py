@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ def test_every_torch_dataset_can_be_federated(hook: Any, bob: Any, alice: Any) -
 
     data = Squares().federate([bob, alice])
 
-    assert data["alice"].get().targets.tolist() == [9, 16]
+    assert data.get_dataset("alice").targets.tolist() == [9, 16]
     tensors = torch.utils.data.TensorDataset(torch.ones(4, 2), torch.zeros(4))
     assert len(tensors.federate((bob, alice))["bob"]) == 2
 
@@ -142,3 +143,54 @@ def test_bad_input_is_refused(hook: Any, bob: Any, alice: Any) -> None:
     for call, text in wrong:
         with pytest.raises(fl.FederatedError, match=text):
             call()
+
+
+def parts() -> tuple[Any, Any]:
+    return torch.arange(8.0).view(4, 2), torch.arange(4)
+
+
+def test_a_dataset_has_the_methods_of_earlier_releases(hook: Any, bob: Any) -> None:
+    dataset = fl.BaseDataset(*parts()).tag("#a", "#b").describe("four samples")
+
+    assert dataset.owner is hook.local_worker
+    assert fl.BaseDataset(*parts(), owner=bob, id=5).owner is bob
+    assert dataset.get_data() is dataset.data
+    assert dataset.get_targets() is dataset.targets
+    sent = dataset.send(location=bob)
+    assert isinstance(sent, fl.PointerDataset)
+    assert {found.description for found in bob.search(["#a", "#b"])} == {"four samples"}
+    assert len(bob.search("#a")) == 2
+
+
+@pytest.mark.parametrize(
+    ("action", "change"),
+    [
+        ("fetch", lambda dataset, alice: dataset.get()),
+        ("send", lambda dataset, alice: dataset.send(alice)),
+        ("encode", lambda dataset, alice: dataset.fix_prec()),
+        ("share", lambda dataset, alice: dataset.share(alice)),
+    ],
+)
+def test_a_part_of_a_federated_dataset_stays(hook: Any, bob: Any, alice: Any, action: str, change: Any) -> None:
+    federated = fl.BaseDataset(*parts()).federate([bob, alice])
+
+    with pytest.raises(fl.FederatedError, match=f"cannot {action} a dataset .* `federated.get_dataset\\('bob'\\)`"):
+        change(federated[bob], alice)
+
+    assert federated["bob"].location is bob
+    assert len(federated) == 4
+    assert len(fl.FederatedDataLoader(federated, batch_size=1)) == 4
+    assert federated.get_dataset(bob).get_targets().tolist() == [0, 1]
+    assert federated.workers == ["alice"]
+
+
+def test_a_dataset_that_left_all_federated_ones_is_free_again(hook: Any, bob: Any) -> None:
+    dataset = fl.BaseDataset(*parts()).send(bob)
+    federated = fl.FederatedDataset([dataset])
+    with pytest.raises(fl.FederatedError, match="part of a federated one"):
+        dataset.get()
+
+    del federated
+    gc.collect()
+
+    assert dataset.get().get_data().tolist() == parts()[0].tolist()

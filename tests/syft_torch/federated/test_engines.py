@@ -7,8 +7,11 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
+from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 from syft_core.workers.party.turns import is_wanted  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
+from syft_torch.federated.engines import explain  # noqa: E402
 
 from .trainers import STRATEGIES, make_data, make_samples, make_trainer, sgd, wide  # noqa: E402
 
@@ -53,6 +56,16 @@ class Series(nn.Module):
         return self.linear(self.gru(x.unsqueeze(2))[0][:, -1])
 
 
+class Cast(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.bfloat16()
+
+
+class Small(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return (x.half() * 3).float()
+
+
 MODELS: dict[str, Any] = {
     "batch norm": (lambda: wide(nn.BatchNorm1d(8)), "running statistics"),
     "dropout": (lambda: wide(nn.Dropout()), "random numbers"),
@@ -62,6 +75,8 @@ MODELS: dict[str, Any] = {
     "embeddings": (Words, None),
     "convolutions": (lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 3, 2), nn.Flatten()), None),
     "recurrent": (Series, "random numbers"),  # torch's own function has dropout
+    "small floats": (lambda: nn.Sequential(Cast(), wide().bfloat16()), "less than 32 bits"),
+    "small floats within": (lambda: wide(Small()), "less than 32 bits"),
 }
 
 
@@ -93,6 +108,30 @@ def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None
     assert (
         make_trainer(hook, fl.FederatedDataset([fl.BaseDataset(*make_samples(9)).send(bob)]))._engine.name == "workers"
     )
+
+
+def test_large_models_are_stacked_only_if_that_is_asked_for(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer(hook)
+    monkeypatch.setattr("syft_torch.federated.engines.MAX_STACKED_WEIGHTS", trainer._layout.parameters)
+    assert make_trainer(hook)._engine.name == "stacked"
+
+    monkeypatch.setattr("syft_torch.federated.engines.MAX_STACKED_WEIGHTS", trainer._layout.parameters - 1)
+    assert make_trainer(hook)._engine.name == "workers"
+    assert make_trainer(hook, engine="stacked")._engine.name == "stacked"
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_stacked_clients_have_the_same_last_batch(hook: Any, drop_last: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for engine, limit in (("workers", 1 << 20), ("stacked", 1 << 20), ("stacked", 1)):
+        monkeypatch.setattr("syft_torch.federated.loops.MAX_STACKED", limit)
+        trainer = make_trainer(hook, make_data(hook, [33, 33, 33]), engine=engine, drop_last=drop_last, epochs=2)
+        trainer.fit(2)
+        assert trainer._engine.name == engine
+        found.append(trainer.weights)
+
+    assert torch.allclose(found[0], found[1], atol=1e-6)
+    assert torch.equal(found[1], found[2])
 
 
 @pytest.mark.parametrize("engine", ["workers", "stacked"])
@@ -128,3 +167,12 @@ def test_a_client_that_fails_does_not_spoil_the_stack(hook: Any) -> None:
 
     assert history[0].workers == ["w0", "w2"]
     assert "Target 77 is out of bounds" in history[0].left_out["w1"]
+
+
+def test_the_advice_for_what_did_not_leave_is_not_what_was_done_already() -> None:
+    refused = GetNotPermittedError.to("ana", 7, "bob", "it is private")
+    pending, denied = ReleasePendingError.still("a1", "bob"), ReleaseDeniedError.denied("a1", "bob", " (no)")
+
+    assert explain(refused).endswith('let the trainer ask for each result: `FederatedTrainer(..., reason="why")`')
+    assert explain(pending).endswith("or give owners more time: `FederatedTrainer(..., patience=3600)`")
+    assert explain(denied) == str(denied)

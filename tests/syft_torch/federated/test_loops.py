@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
+from syft_torch.federated.layout import Layout  # noqa: E402
+from syft_torch.federated.loops import Batches  # noqa: E402
 
 from .settings import Setting  # noqa: E402
 
@@ -66,6 +68,79 @@ def test_gradients_and_differences_are_clipped(setting: Setting) -> None:
     assert 0 < steps.norm() < 0.05 < whole.norm()
 
 
+def test_running_statistics_are_not_clipped_and_do_not_count_for_the_norm(hook: Any, bob: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3))
+    model[0].running_mean.fill_(1e4)
+    setting = Setting(hook, bob, model=model)
+    whole, _ = setting.train()
+    size = sum(parameter.numel() for parameter in model.parameters())
+    norm = whole[:size].norm().item()
+
+    loose, _ = setting.train(settings={**setting.settings, "clip": norm * 1.01})
+    clipped, _ = setting.train(settings={**setting.settings, "clip": norm / 10})
+
+    assert whole[size:].norm() > 1000 * norm
+    assert torch.equal(loose, whole)
+    assert torch.allclose(clipped[:size], whole[:size] / 10, rtol=1e-5)
+    assert torch.equal(clipped[size:], whole[size:])
+
+
+# --- the last batch
+
+
+@pytest.mark.parametrize(
+    ("samples", "batch_size", "drop_last", "ends"),
+    [
+        (32, 16, False, [16, 32]),
+        (33, 16, False, [16, 33]),
+        (34, 16, False, [16, 32, 34]),
+        (33, 16, True, [16, 32]),
+        (40, 16, True, [16, 32]),
+        (17, 16, False, [17]),
+        (9, 16, False, [9]),
+        (9, 16, True, [9]),
+        (1, 16, False, [1]),
+        (3, 1, False, [1, 2, 3]),
+        (5, None, True, [5]),
+    ],
+)
+def test_a_single_sample_joins_the_batch_before(
+    samples: int, batch_size: int | None, drop_last: bool, ends: list[int]
+) -> None:
+    batches = Batches.of(samples, batch_size, drop_last)
+    lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+    for most in (0, 20, 10**6):
+        assert [batch.stop for block in batches.split(most) for batch in block] == ends
+    assert set(batches.lengths) == set(lengths)
+    assert batches.count == len(ends)
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("limit", [1, 1 << 24], ids=["in blocks", "at once"])
+def test_a_worker_trains_with_the_batches_of_a_plain_loop(
+    hook: Any, bob: Any, drop_last: bool, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("syft_torch.federated.loops.MAX_BLOCK", limit)
+    setting = Setting(hook, bob)
+    options = {**setting.settings, "batch_size": 7, "drop_last": drop_last}
+
+    difference, _ = setting.train(settings=options)
+
+    optimizer, generator = setting.make(setting.model.parameters()), torch.Generator().manual_seed(5)
+    for _ in range(2):
+        rows = list(torch.randperm(50, generator=generator).split(7))
+        last = rows.pop()
+        if not drop_last:
+            rows[-1] = torch.cat([rows[-1], last])
+        for batch in rows:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(setting.model(setting.x[batch]), setting.y[batch]).backward()
+            optimizer.step()
+    trained = Layout(setting.recorded.trained).join(setting.recorded.trained)
+    assert torch.equal(difference, trained - setting.weights)
+
+
 def test_the_weights_that_were_sent_and_the_data_do_not_change(setting: Setting) -> None:
     before, x = setting.weights.clone(), setting.x.clone()
 
@@ -90,7 +165,7 @@ def test_models_whose_steps_depend_on_the_length_of_a_batch_are_recorded_for_eac
             self.linear = torch.nn.Linear(4, 3)
 
         def forward(self, x: Any) -> Any:
-            return self.linear(x.view(x.size(0), 4))
+            return self.linear(x.view(len(x), 4))
 
     setting = Setting(hook, bob, model=Net())
 

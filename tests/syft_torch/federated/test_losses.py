@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+
+import syft_core as sy
+from syft_core.plans.errors import PlanError
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # torch may be missing
 
 from syft_torch import federated as fl  # noqa: E402
+from tests.plans.traps import DECIDED, FIXED, RIGHT  # noqa: E402
 
-from .trainers import make_samples, make_trainer  # noqa: E402
+from .owners import owners  # noqa: E402
+from .trainers import make_samples, make_trainer, sgd  # noqa: E402
 
 
 def test_losses_with_tensors_and_several_inputs_are_recorded(hook: Any, bob: Any) -> None:
@@ -29,3 +35,150 @@ def test_losses_with_tensors_and_several_inputs_are_recorded(hook: Any, bob: Any
 
     assert trainer.fit(3).losses[-1] < trainer.history.losses[0]
     assert trainer.evaluate()["loss"] > 0
+
+
+def test_a_batch_norm_that_reads_its_count_is_refused_with_a_way_out(hook: Any) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, momentum=None), nn.Linear(8, 3))
+
+    with pytest.raises(
+        fl.FederatedError, match=r"the layer '1' .BatchNorm1d. has momentum=None, .* give it a momentum"
+    ):
+        make_trainer(hook, model=model)
+    model[1].eval()
+    assert len(make_trainer(hook, model=model).fit(1)) == 1
+
+
+def test_a_complex_buffer_that_training_changes_is_refused(hook: Any) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+            self.register_buffer("seen", torch.zeros((), dtype=torch.complex64))
+
+        def forward(self, x: Any) -> Any:
+            self.seen += 1
+            return self.linear(x)
+
+    with pytest.raises(fl.FederatedError, match="training changes a complex buffer"):
+        make_trainer(hook, model=Net())
+
+
+# --- lengths of batches
+
+
+def train_by_hand(function: Any, counts: Any, size: int) -> Any:
+    """Return the weights after a round of federated averaging with a plain loop of torch."""
+    total = 0.0
+    for number, count in enumerate(counts):
+        model, (x, y) = make_linear(), make_rows(count, number)
+        optimizer = sgd(model.parameters())
+        for first in range(0, count, size):
+            optimizer.zero_grad()
+            make_loss(function)(model(x[first : first + size]), y[first : first + size]).backward()
+            optimizer.step()
+        total = total + torch.cat([p.detach().flatten() for p in model.parameters()]) * (count / sum(counts))
+    return total
+
+
+def make_loss(function: Any) -> Any:
+    return lambda output, target: 0.01 * function(output).sum() + ((output - target) ** 2).mean()
+
+
+def make_linear() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Linear(4, 4)
+
+
+def make_rows(count: int, seed: int) -> tuple[Any, Any]:
+    source = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 4, generator=source), torch.randn(count, 4, generator=source)
+
+
+def make_lengths(hook: Any, counts: Any, serialize: bool, private: bool = False) -> Any:
+    datasets = []
+    for number, count in enumerate(counts):
+        worker = sy.VirtualWorker(hook, id=f"rows {number}", serialize=serialize)
+        parts = make_rows(count, number)
+        if private:
+            worker.load_data([p.private_tensor(["board"]).tag(t) for p, t in zip(parts, ("#x", "#y"), strict=True)])
+            datasets.append(fl.BaseDataset(*[worker.search(tag)[0] for tag in ("#x", "#y")]))
+        else:
+            datasets.append(fl.BaseDataset(*parts).send(worker))
+    return fl.FederatedDataset(datasets)
+
+
+WAYS = {
+    "in process": ((20, 11), 8, {}, "workers"),
+    "by wire": ((20, 11), 8, {"serialize": True}, "workers"),
+    "stacked": ((11, 20, 20), 8, {}, "stacked"),
+    "all at once": ((20, 11, 3), 32, {}, "workers"),
+    "private": ((20, 11), 8, {"private": True}, "workers"),
+}
+TRAPS = {**RIGHT, **DECIDED, **FIXED}
+REFUSED = {"a caught error"}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_loss_is_right_for_all_lengths_of_batches(hook: Any, name: str) -> None:
+    train_and_compare(hook, name, "in process")
+
+
+@pytest.mark.parametrize("way", ["by wire", "stacked", "private", "all at once"])
+@pytest.mark.parametrize(
+    "name", ["half by slice", "a maximum of a quotient", "ghost norm", "a branch", "a maximum", "len", "view", "splits"]
+)
+def test_a_loss_is_right_for_all_lengths_wherever_it_is_trained(hook: Any, name: str, way: str) -> None:
+    train_and_compare(hook, name, way)
+
+
+def train_and_compare(hook: Any, name: str, way: str) -> None:
+    counts, size, options, engine = WAYS[way]
+    data = make_lengths(hook, counts, options.get("serialize", False), options.get("private", False))
+    make = lambda: fl.FederatedTrainer(  # noqa: E731  # short
+        make_linear(),
+        make_loss(TRAPS[name]),
+        sgd,
+        data,
+        batch_size=size,
+        shuffle=False,
+        engine=engine,
+        reason="a study" if "private" in options else "",
+    )
+    if name in REFUSED:
+        with pytest.raises(PlanError, match=r"traps\.py:\d+ "):
+            make()
+        return
+    trainer = make()
+    with owners([hook.local_worker.get_worker(id) for id in data.workers]) if "private" in options else nullcontext():
+        trainer.fit(1)
+    assert not trainer.history[0].left_out
+    torch.testing.assert_close(trainer.weights, train_by_hand(TRAPS[name], counts, size), atol=2e-6, rtol=1e-5)
+
+
+def test_one_recording_serves_all_lengths_for_which_the_same_is_decided(hook: Any) -> None:
+    counts = list(range(3, 43))
+    data = make_lengths(hook, counts, serialize=False)
+
+    for name, most in (("half by slice", 1), ("a branch", 2), ("a maximum", 2)):
+        trainer = fl.FederatedTrainer(make_linear(), make_loss(TRAPS[name]), sgd, data, batch_size=None)
+        assert len(trainer._job.train.all) <= most
+
+
+def test_too_many_lengths_are_refused_with_a_line(hook: Any) -> None:
+    data = make_lengths(hook, range(1, 80), serialize=False)
+
+    with pytest.raises(fl.FederatedError, match=r"traps\.py:\d+ does something else.*give a `batch_size`"):
+        fl.FederatedTrainer(make_linear(), make_loss(lambda x: TRAPS["len"](x)), sgd, data, batch_size=None)
+
+
+def test_clients_of_a_population_may_have_other_lengths_than_the_first(hook: Any) -> None:
+    counts = (20, 3, 11)
+    population = fl.Population(3, lambda number: make_rows(counts[number], number))
+
+    trainer = fl.FederatedTrainer(
+        make_linear(), make_loss(TRAPS["len"]), sgd, population, batch_size=8, shuffle=False, engine="workers"
+    )
+    trainer.fit(1)
+
+    assert not trainer.history[0].left_out
+    torch.testing.assert_close(trainer.weights, train_by_hand(TRAPS["len"], counts, 8), atol=2e-6, rtol=1e-5)

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from time import sleep
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,8 +23,10 @@ from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
+from syft_core.operating.allowances import Allowance
 from syft_core.operating.errors import QuotaExceededError
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.quotas import QuotaGuard
+from syft_core.operating.recorder import rest
 from syft_core.operating.tokens import TokenFile
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
@@ -39,6 +40,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("resource")
 
 from syft_torch.federated.training import Train, train  # noqa: E402  # torch may be missing
+from tests.waiting import wait_for_end, wait_until  # noqa: E402
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests rely on the isolation of Linux")
 
@@ -242,8 +244,7 @@ class LongTraining:
         self.far.tell(self.message)
         self._thread = threading.Thread(target=self._wait)
         self._thread.start()
-        while not self.runs:
-            sleep(0.01)
+        wait_until(lambda: self.runs)
 
     @property
     def runs(self) -> bool:
@@ -264,10 +265,9 @@ class LongTraining:
 
     def end(self) -> None:
         """Wait until the client has noticed that it is lost, and nothing is executed."""
-        self._thread.join()
+        wait_for_end(self._thread)
         self.far.close()
-        while self.runs:
-            sleep(0.01)
+        wait_until(lambda: not self.runs)
 
 
 def test_others_take_turns_while_a_long_training_runs(hook: Any, server: Server) -> None:
@@ -314,6 +314,6 @@ def test_a_user_who_has_used_up_the_processor_time_waits_between_turns(hook: Any
 
     assert type(waiting) is Elsewhere
     assert isinstance(waiting.function, partial)
-    assert waiting.function.func is sleep
+    assert waiting.function.func is rest
     process.close()
     far.close()

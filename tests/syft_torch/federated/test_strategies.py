@@ -11,6 +11,8 @@ import syft_core as sy
 torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
+from syft_torch.federated import strategies  # noqa: E402
+from syft_torch.federated.layout import Layout  # noqa: E402
 
 LR = 0.1
 
@@ -49,8 +51,78 @@ def test_krum_chooses_the_update_next_to_the_others() -> None:
 
 
 def test_krum_needs_enough_updates() -> None:
-    with pytest.raises(fl.FederatedError, match="it needs 4 updates, and there are 3"):
+    with pytest.raises(fl.FederatedError, match="it needs 5 updates, and there are 3"):
         combine(fl.Krum(byzantine=1), 0.0, 0.0, 1.0, 2.0)
+
+
+@pytest.mark.parametrize(("byzantine", "count"), [(1, 4), (2, 5), (2, 6), (0, 2)])
+def test_krum_needs_two_updates_for_each_wrong_one_and_three_more(byzantine: int, count: int) -> None:
+    with pytest.raises(fl.FederatedError, match=f"it needs {2 * byzantine + 3} updates, and there are {count};"):
+        combine(fl.Krum(byzantine), 0.0, *range(count))
+
+
+def test_krum_resists_as_many_equal_updates_as_it_expects() -> None:
+    # n = 7, f = 2: three neighbours count. 100 -> 0 + 98² + 99², 1 -> 0 + 0 + 1, 0 and 2 -> 1 + 1 + 1.
+    assert combine(fl.Krum(byzantine=2), 0.0, 0.0, 1.0, 2.0, 1.0, 1.0, 100.0, 100.0) == pytest.approx(1.0)
+
+
+def test_multi_krum_keeps_no_more_updates_than_are_right() -> None:
+    with pytest.raises(fl.FederatedError, match="it needs 6 updates, and there are 5"):
+        combine(fl.Krum(byzantine=1, keep=5), 0.0, 0.0, 1.0, 2.0, 3.0, 4.0)
+
+
+@pytest.mark.parametrize(("strategy", "count", "needed"), [
+    (fl.Median(), 1, 3), (fl.Median(), 2, 3), (fl.TrimmedMean(0.1), 9, 10), (fl.TrimmedMean(0.3), 3, 4),
+])  # fmt: skip
+def test_strategies_refuse_rounds_in_which_one_wrong_update_would_count(strategy: Any, count: int, needed: int) -> None:
+    with pytest.raises(fl.FederatedError, match=f"it needs {needed} updates, and there are {count}"):
+        combine(strategy, 0.0, *[1.0] * count)
+
+    assert combine(strategy, 0.0, *[1.0] * (needed - 1), 1e6) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.25, 1 / 3, 0.49, 0.4999999999])
+@pytest.mark.parametrize("more", range(4))
+def test_a_trimmed_mean_leaves_out_one_on_each_side_and_keeps_one(share: float, more: int) -> None:
+    strategy = fl.TrimmedMean(share)
+    count = strategy.needed + more
+
+    assert combine(strategy, 0.0, 1e6, -1e6, *[2.0] * (count - 2)) == pytest.approx(2.0)
+
+
+ROBUST = [fl.Median, lambda: fl.TrimmedMean(0.2), lambda: fl.Krum(1), lambda: fl.Krum(1, keep=2)]
+
+
+@pytest.mark.parametrize("make", ROBUST)
+def test_one_worker_cannot_set_the_running_statistics(make: Any) -> None:
+    layout = Layout([torch.zeros(1), torch.zeros(2)], 1)
+    honest = [[1.0, 0.5, 0.25], [1.1, 0.4, 0.25], [0.9, 0.6, 0.25], [1.0, 0.5, 0.25]]
+    updates = [fl.Update(f"w{n}", torch.tensor(d), 1, 0.0) for n, d in enumerate([[1.0, 1e6, -1e6], *honest])]
+    if isinstance(make(), fl.Krum):
+        updates[0].difference[0] = 1e6
+
+    found = strategies.combine(make(), layout, torch.zeros(3), updates)
+
+    assert torch.allclose(found, torch.tensor([1.0, 0.5, 0.25]), atol=0.1)
+
+
+@pytest.mark.parametrize("make", [fl.FedAdam, fl.FedYogi, fl.FedAdagrad, fl.Scaffold, fl.FedAvg])
+def test_running_statistics_are_averaged_by_samples_and_counts_are_added_up(make: Any) -> None:
+    layout = Layout([torch.zeros(1), torch.zeros(1), torch.zeros((), dtype=torch.int64)], 1)
+    updates = [
+        fl.Update("a", torch.tensor([1.0, 1.0, 3.0]), 3, 0.0, 3, LR),
+        fl.Update("b", torch.tensor([1.0, 5.0, 1.0]), 1, 0.0, 1, LR),
+    ]
+
+    found = strategies.combine(make(), layout, torch.tensor([0.0, 10.0, 7.0]), updates)
+
+    assert found[1:].tolist() == pytest.approx([10 + (3 * 1 + 5) / 4, 7 + 4])
+
+
+def test_scaffold_needs_one_learning_rate() -> None:
+    strategy = fl.Scaffold()
+    with pytest.raises(fl.FederatedError, match="it needs one learning rate"):
+        strategy.aggregate(torch.zeros(1), [fl.Update("a", torch.ones(1), 1, 0.0, 1, None)])
 
 
 def test_fedadam_has_no_bias_correction() -> None:

@@ -39,7 +39,7 @@ def test_infinite_values_are_refused(bob: Any) -> None:
 def test_only_three_rows_leave_each_worker(bob: Any) -> None:
     sum_columns([torch.ones(50, 2).send(bob)], "", 0)
 
-    assert [entry.form for entry in bob.ledger] == ["Tensor[3, 2]"]
+    assert [entry.form for entry in bob.ledger] == ["Tensor[3, 2] float64"]
 
 
 def test_sums_of_private_data_are_refused_unless_there_is_a_reason_to_ask(bob: Any) -> None:

@@ -16,7 +16,8 @@ import syft_core as sy
 from syft_core.exceptions import WorkerError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.allowances import Allowance
+from syft_core.operating.quotas import QuotaGuard
 from syft_core.workers.party.virtual import VirtualWorker
 from tests.network.processes import authenticate, start_worker
 from tests.network.proxy import Proxy
@@ -27,6 +28,7 @@ from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_torch import federated as fl  # noqa: E402
 from syft_torch.federated.training import Evaluate, Train  # noqa: E402
+from tests.waiting import wait_for_end, wait_until  # noqa: E402
 
 from .test_trainer import make_model, make_samples  # noqa: E402
 
@@ -165,9 +167,10 @@ def test_a_worker_that_is_lost_in_any_phase_is_named_and_the_round_completes(net
 def test_a_worker_that_is_lost_during_the_evaluation_is_named(network: Network, part: float) -> None:
     trainer = network.make_trainer()
     trainer.fit(1)
-    before = network.locations["north"].bytes_moved
     whole = trainer.evaluate()
-    size = network.locations["north"].bytes_moved - before
+    before = network.locations["north"].bytes_moved
+    trainer.evaluate()
+    size = network.locations["north"].bytes_moved - before  # of one that sends no program
     network.proxies["south"].budgets.append(700 + int(part * size))
     network.proxies["south"].cut()
 
@@ -214,8 +217,7 @@ def test_a_client_that_connects_again_during_a_training_longer_than_the_timeout_
         for _ in range(cuts):
             before = west.connections
             west.cut()
-            while west.connections == before:
-                time.sleep(0.01)
+            wait_until(lambda n=before: west.connections > n)
         time.sleep(1.5)  # longer than the timeout, and than two heartbeats
         guard.ends.set()
 
@@ -374,7 +376,7 @@ def test_a_worker_whose_process_is_killed_while_it_trains_is_named(hook: Any, ne
 
         history = slow.fit(3)
 
-        killer.join()
+        wait_for_end(killer)
         west.close()
     hook.local_worker._known_workers.pop("west", None)
     assert history[2].workers == ["north", "south", "east"]

@@ -22,7 +22,7 @@ def test_a_label_and_columns_make_a_dataset(workers: list[Any]) -> None:
     data = find(workers, columns=["sex", "age"])
 
     assert len(data) == len(rows)
-    found = torch.cat([dataset.get().data for dataset in data])
+    found = torch.cat([dataset.data.copy().get() for dataset in data])
     assert torch.equal(found, rows[:, [2, 0]])
 
 
@@ -123,7 +123,7 @@ def test_missing_values_are_replaced_on_the_workers(workers: list[Any], rule: An
 
     data = find(workers, columns=["bmi"], missing=rule)
 
-    found = torch.cat([dataset.get().data for dataset in data])[:, 0]
+    found = torch.cat([dataset.data.copy().get() for dataset in data])[:, 0]
     expected = rows[:, 1].double().nanmean().float() if rule == "mean" else torch.tensor(7.0)
     torch.testing.assert_close(found, rows[:, 1].nan_to_num(float(expected)))
 
@@ -136,7 +136,7 @@ def test_a_split_has_every_row_once_and_is_the_same_again(workers: list[Any]) ->
     data = find(workers, columns=["age"])
 
     halves = [fl.train_test_split(data, test_size=0.25, seed=seed) for seed in (1, 1, 2)]
-    ages = [[torch.cat([d.get().data[:, 0] for d in half]).tolist() for half in pair] for pair in halves]
+    ages = [[torch.cat([d.data.copy().get()[:, 0] for d in half]).tolist() for half in pair] for pair in halves]
 
     assert len(halves[0][1]) == sum(round(0.25 * (40 + number)) for number in range(3))
     assert sorted(ages[0][0] + ages[0][1]) == sorted(rows[:, 0].tolist())
@@ -151,8 +151,8 @@ def test_rows_of_inputs_and_targets_stay_together(workers: list[Any]) -> None:
     train, _ = fl.train_test_split(find(workers))
 
     for dataset in train:
-        local = dataset.get()
-        assert local.data[:, 0].tolist() == local.targets.tolist()
+        inputs, targets = [part.copy().get() for part in dataset.parts]
+        assert inputs[:, 0].tolist() == targets.tolist()
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.5, 0.001])

@@ -113,7 +113,7 @@ def test_only_changes_and_losses_leave_the_workers(hook: Any) -> None:
 
     for name in data.workers:
         worker = hook.local_worker.get_worker(name)
-        assert [str(line.form) for line in worker.ledger] == ["Tensor[67]", "Tensor[]"] * 2
+        assert [str(line.form) for line in worker.ledger] == ["Tensor[67]", "Tensor[] float64"] * 2
         assert worker.objects_count == 3  # The data and the plan.
 
 
@@ -143,11 +143,46 @@ def test_the_weight_of_a_stale_update_follows_fedbuff() -> None:
         fl.Update("b", torch.tensor([4.0]), 1, 0.0, weight=0.5),
     ]
 
-    # (1 * 1 + 0.5 * 4) / 1.5
-    assert fl.FedAvg().aggregate(torch.zeros(1), updates).item() == pytest.approx(2.0)
+    # (1 * 1 + 0.5 * 4) / 2: divided by the number of updates, not by their weights.
+    assert fl.FedAvg().aggregate(torch.zeros(1), updates).item() == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("make", [fl.Median, lambda: fl.TrimmedMean(0.2), lambda: fl.Krum(1), fl.Scaffold])
+def test_strategies_that_ignore_the_age_of_updates_refuse_asynchronous_rounds(hook: Any, make: Any) -> None:
+    with pytest.raises(fl.FederatedError, match="ignores the weight of older ones; leave out `buffer`"):
+        make_trainer(hook, strategy=make(), buffer=5)
+
+
+def test_a_strategy_of_ones_own_says_whether_it_uses_the_age_of_updates(hook: Any) -> None:
+    class Sum(fl.FedAvg):
+        def aggregate(self, weights: Any, updates: Any) -> Any:
+            return weights + sum(update.weight * update.difference for update in updates) / len(updates)
+
+    class Aged(Sum):
+        takes_stale = True
+
+    with pytest.raises(fl.FederatedError, match="a strategy of your own .* says `takes_stale = True`"):
+        make_trainer(hook, strategy=Sum(), buffer=2)
+    assert len(make_trainer(hook, strategy=Aged(), buffer=2).fit(2)) == 2
 
 
 # --- what is left out
+
+
+@pytest.mark.parametrize("make", [fl.Median, lambda: fl.TrimmedMean(0.3), lambda: fl.Krum(1)])
+def test_a_round_with_fewer_updates_than_a_robust_strategy_needs_changes_nothing(hook: Any, make: Any) -> None:
+    needed = make().needed
+    data = make_data(hook, [40] * needed)
+    trainer = make_trainer(hook, data, strategy=make(), engine="workers", min_results=1)
+    trainer.fit(1)
+    before = trainer.weights
+    hook.local_worker.get_worker("w0").object_store.entry(data["w0"].targets.child.id_at_location).value[0] = 77
+
+    with pytest.raises(fl.FederatedError, match=f"cannot finish round 2: {needed - 1} of {needed} needed workers"):
+        trainer.fit(1)
+
+    assert torch.equal(trainer.weights, before)
+    assert len(trainer.history) == 1
 
 
 class Sabotage(nn.Module):
@@ -210,10 +245,63 @@ def test_private_updates_are_refused_and_the_reason_is_told(hook: Any) -> None:
 def test_a_batch_that_the_model_cannot_take_leaves_its_worker_out(hook: Any) -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
 
-    history = make_trainer(hook, make_data(hook, [40, 33]), model=model).fit(1)
+    trainer = make_trainer(hook, make_data(hook, [40, 1]), model=model)
+    history = trainer.fit(1)
 
     assert history[0].workers == ["w0"]
     assert "Expected more than 1 value per channel" in history[0].left_out["w1"]
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_a_worker_with_one_sample_more_takes_part_with_batch_norm(hook: Any, tmp_path: Path, drop_last: bool) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    trainer = make_trainer(hook, make_data(hook, [40, 33]), model=model, drop_last=drop_last, epochs=2)
+
+    history = trainer.fit(2)
+    trainer.report(tmp_path / "run.html")
+
+    assert [row.workers for row in history] == [["w0", "w1"]] * 2
+    assert not trainer.evaluate().left_out
+    text = "left out if not full" if drop_last else "of one sample: joins the one before"
+    assert text in (tmp_path / "run.html").read_text()
+
+
+@pytest.mark.parametrize("serialize", [False, True], ids=["in process", "by wire"])
+def test_batches_are_counted_as_if_one_program_had_trained(hook: Any, serialize: bool) -> None:
+    workers = [sy.VirtualWorker(hook, id=name, serialize=serialize) for name in ("a", "b")]
+    parts = [fl.BaseDataset(*make_samples(n)).send(w) for n, w in zip((40, 33), workers, strict=True)]
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+    make_trainer(hook, fl.FederatedDataset(parts), model=model, epochs=2).fit(3)
+
+    # Three rounds of two epochs: 16 + 16 + 8 samples, and 16 + 17.
+    assert model[1].num_batches_tracked.item() == 3 * 2 * (3 + 2)
+    assert model[1].num_batches_tracked.dtype == torch.int64
+
+
+def test_small_floats_are_averaged_with_32_bits(hook: Any) -> None:
+    parts = [make_samples(40, n) for n in range(4)]
+    workers = [sy.VirtualWorker(hook, id=f"b{n}") for n in range(4)]
+    data = fl.FederatedDataset(
+        [fl.BaseDataset(x.bfloat16(), y).send(w) for (x, y), w in zip(parts, workers, strict=True)]
+    )
+    model = make_model().bfloat16()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+
+    class Keep(fl.FedAvg):
+        def aggregate(self, weights: Any, updates: Any) -> Any:
+            self.seen = [update.difference for update in updates]
+            return super().aggregate(weights, updates)
+
+    strategy = Keep()
+    make_trainer(hook, data, model=model, strategy=strategy).fit(1)
+
+    mean = sum(difference.double() for difference in strategy.seen) / 4
+    expected = torch.cat([tensor.reshape(-1) for tensor in before]).double() + mean
+    found = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+    assert {difference.dtype for difference in strategy.seen} == {torch.float32}
+    assert found.dtype == torch.bfloat16
+    assert torch.equal(found, expected.float().bfloat16())
 
 
 def test_a_strategy_that_returns_no_numbers_does_not_spoil_the_model(hook: Any, tmp_path: Path) -> None:
@@ -362,11 +450,12 @@ def test_a_run_continues_bit_for_bit(
     else:
         monkeypatch.setitem(sys.modules, "safetensors.torch", None)
     path = tmp_path / "run.safetensors"
-    whole = make_trainer(hook, strategy=make(), clients_per_round=4)
+    options = {"data": make_data(hook, [40] * 6), "clients_per_round": 5}
+    whole = make_trainer(hook, strategy=make(), **options)
     whole.fit(5)
-    make_trainer(hook, strategy=make(), clients_per_round=4).fit(3, checkpoint=path)
+    make_trainer(hook, strategy=make(), **options).fit(3, checkpoint=path)
 
-    resumed = make_trainer(hook, strategy=make(), clients_per_round=4, model=make_model(seed=9))
+    resumed = make_trainer(hook, strategy=make(), **options, model=make_model(seed=9))
     history = resumed.fit(5, checkpoint=path)
 
     assert torch.equal(resumed.weights, whole.weights)
@@ -512,7 +601,7 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         ({"max_norm": "large"}, "max_norm is 'large'"),
         ({"timeout": -1}, "timeout is -1"),
         ({"seed": "a"}, "seed is 'a'"),
-        ({"strategy": fl.Krum(1)}, "it needs 4 updates, and there are 2"),
+        ({"strategy": fl.Krum(1)}, "it needs 5 updates, and there are 2"),
         ({"optimizer": lambda p: optim.LBFGS(p)}, "workers do not have the optimizer LBFGS"),
         ({"strategy": fl.FedAvg}, "the strategy is a type"),
         ({"epochs": 0}, "epochs is 0"),
@@ -529,7 +618,7 @@ def test_bad_arguments_are_refused_before_training(hook: Any, bob: Any, alice: A
         assert text in str(caught.value), options
     with pytest.raises(fl.FederatedError, match=r"`staleness\(0\)` returns 0.0"):
         make_trainer(hook, data, buffer=1, staleness=lambda _age: 0).fit(1)
-    with pytest.raises(fl.FederatedError, match=r"it returns float32\[\], float32\[3, 3\]"):
+    with pytest.raises(fl.FederatedError, match=r"it returns float64\[2\], float32\[3, 3\]"):
         make_trainer(hook, data).evaluate(metrics={"output": lambda o, _t: o})
     with pytest.raises(fl.FederatedError, match="rounds is -1"):
         make_trainer(hook, data).fit(-1)

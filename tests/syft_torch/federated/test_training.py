@@ -14,6 +14,7 @@ from syft_core.exceptions import (
     ConnectionLostError,
     GetNotPermittedError,
     ObjectNotFoundError,
+    OperandChangedError,
     OperationFailedError,
     OperationNotAllowedError,
     SerdeError,
@@ -21,8 +22,9 @@ from syft_core.exceptions import (
 )
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
+from syft_core.operating.allowances import Allowance
 from syft_core.operating.errors import QuotaExceededError
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.quotas import QuotaGuard
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.serde import Context, frames, from_frames
@@ -32,6 +34,7 @@ torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
 from syft_torch.federated.training import Evaluate  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 
 from .settings import SAMPLES, Setting, cross_entropy  # noqa: E402
 
@@ -59,7 +62,7 @@ def test_running_statistics_are_part_of_the_weights_and_other_tensors_stay(hook:
 
     difference, _ = setting.train()
 
-    assert len(setting.recorded.trained) == 6
+    assert len(setting.recorded.trained) == 7  # four parameters, the mean, the variance and the count of batches
     assert setting.recorded.parameters == 4
     assert torch.equal(difference, setting.train_here()[0])
 
@@ -237,8 +240,7 @@ def test_a_thread_that_waits_goes_first_when_the_turn_of_a_training_ends(setting
 
     def end_turn() -> None:
         order.append("training")
-        while other.is_alive() and not worker.lock.queue:
-            pass
+        wait_until(lambda: worker.lock.queue or not other.is_alive())
 
     other.start()
     worker.save = end_turn  # The worker calls it under its lock, after each turn.
@@ -283,7 +285,7 @@ def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None
     x = look(setting.worker, setting.data[0]._id_at_location)
     x.value.add_(1)
 
-    with pytest.raises(fl.FederatedError, match="its data changed meanwhile"):
+    with pytest.raises(OperandChangedError, match="cannot finish 'train' on worker 'bob': meanwhile another command"):
         process.send(None)
 
 
@@ -297,8 +299,42 @@ def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:
 
     assert bob.stats.operations == before + 1
     bob.guard = QuotaGuard(bob, {"ana": Allowance(bytes=100)})
-    with pytest.raises(QuotaExceededError, match="federated.train"):
+    with pytest.raises(QuotaExceededError, match=r"federated\.train|a Train"):
         setting.train()
+
+
+def test_trainings_reserve_what_they_need_until_they_end(hook: Any, bob: Any) -> None:
+    from syft_torch.federated.training import train  # noqa: PLC0415  # the handler itself
+
+    hook.local_worker.user = "ana"
+    setting = Setting(hook, bob)
+    peer = hook.local_worker.peer
+    guard = bob.guard = QuotaGuard(bob, {"ana": Allowance(bytes=10**9)})
+    long = {**setting.settings, "epochs": 4000}
+
+    def start() -> Any:
+        process = guard.handle(train, bob, setting.message(settings=long), peer)
+        next(process)
+        return process
+
+    first = start()
+    account = guard.account_of("ana")
+    needed, kept = account.reserved.bytes, next(each.bytes for each in guard.accounts)
+    guard.configure({"ana": Allowance(bytes=int(kept + 2.5 * needed))})
+    second = start()
+    assert account.reserved.bytes == 2 * needed > 0
+    with pytest.raises(QuotaExceededError):
+        start()
+    assert account.reserved.bytes == 2 * needed
+
+    first.close()
+    assert account.reserved.bytes == needed
+    with pytest.raises(ValueError, match="by a test"):
+        second.throw(ValueError("by a test"))
+    assert account.reserved == (0, 0, 0)
+    start().close()
+    assert setting.train()[0].any()
+    assert account.held == {}
 
 
 def test_a_worker_may_allow_reviewed_operations_only(hook: Any, bob: Any) -> None:
@@ -313,7 +349,7 @@ def test_a_plan_of_somebody_else_is_refused(hook: Any, bob: Any) -> None:
     setting = Setting(hook, bob)
     other = sy.VirtualWorker(hook, id="other")
     foreign = new_id()
-    other.location_of(bob).tell(Store(foreign, setting.recorded.programs[0]))
+    other.location_of(bob).tell(Store(foreign, setting.recorded.programs.all[0]))
 
     with pytest.raises(fl.FederatedError, match="somebody else has sent it"):
         setting.train(plans=(foreign,))

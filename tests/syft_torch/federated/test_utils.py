@@ -53,6 +53,65 @@ def test_the_average_needs_no_constructor_and_has_buffers_and_weights() -> None:
     assert all(torch.equal(before[name], value) for name, value in models["bob"].state_dict().items())
 
 
+def test_batches_are_found_by_the_worker_or_its_id(hook: Any, bob: Any, alice: Any) -> None:
+    data = make(4).federate([bob, alice])
+    for options in ({}, {"iter_per_worker": True}):
+        loader = fl.FederatedDataLoader(data, batch_size=2, **options)
+        batches = fl.extract_batches_per_worker(loader)
+
+        assert batches[bob] is batches["bob"]
+        assert alice in batches
+        assert batches.get(bob) is batches["bob"]
+        with pytest.raises(KeyError):
+            batches[hook.local_worker]
+        assert hook.local_worker not in batches
+        assert batches.get("carol", 7) == 7
+    item = next(iter(fl.FederatedDataLoader(data, batch_size=2, iter_per_worker=True)))
+    assert item[bob] is item["bob"]
+
+
+def tied() -> Any:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False))
+    model[1].weight = model[0].weight
+    model[0].weight.data.fill_(2.0)
+    return model
+
+
+def test_tied_parameters_are_added_and_scaled_once_and_stay_tied() -> None:
+    model = tied()
+
+    fl.scale_model(fl.add_model(model, tied()), 0.5)
+
+    assert model[0].weight is model[1].weight
+    assert model[0].weight.unique().tolist() == [2.0]
+
+
+def test_adding_and_scaling_leave_tensors_alone_that_shared_memory_with_the_model() -> None:
+    start = torch.ones(1, 2)
+    model, source = torch.nn.Linear(2, 1, bias=False), torch.nn.Linear(2, 1, bias=False)
+    model.weight = parameter = torch.nn.Parameter(start)
+    source.load_state_dict(model.state_dict(), assign=True)
+    view, optimizer = start[:, :1], torch.optim.SGD(model.parameters(), lr=1.0)
+
+    fl.scale_model(fl.add_model(model, source), 3.0)
+
+    assert model.weight.tolist() == [[6.0, 6.0]]
+    assert source.weight.tolist() == start.tolist() == [[1.0, 1.0]]
+    assert view.tolist() == [[1.0]]
+    assert model.weight is parameter
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert model.weight.tolist() == [[5.0, 5.0]]
+
+
+def test_models_on_a_worker_are_added_and_scaled_there(hook: Any, bob: Any) -> None:
+    model, other = constant(1).send(bob), constant(3).send(bob)
+
+    fl.scale_model(fl.add_model(model, other), 0.5)
+
+    assert {float(value.flatten()[0]) for value in model.get().state_dict().values()} == {2.0}
+
+
 def test_models_that_do_not_fit_are_refused() -> None:
     with pytest.raises(fl.FederatedError, match="other names or shapes"):
         fl.add_model(constant(1), torch.nn.Linear(2, 2))
@@ -67,6 +126,42 @@ def test_the_accuracy_is_a_fraction_here_and_on_a_worker(hook: Any, bob: Any) ->
 
     assert fl.accuracy(scores, target).item() == pytest.approx(2 / 3)
     assert fl.accuracy(scores.send(bob), target.send(bob)).get().item() == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("scores", "target"),
+    [
+        ((4, 3), (4, 1)),
+        ((4, 3), (4, 3)),
+        ((2, 3, 5), (2, 5)),
+        ((2, 3, 5), (2, 1, 5)),
+        ((2, 3, 5), (2, 3, 5)),
+    ],
+)
+def test_targets_may_be_numbers_columns_or_scores(hook: Any, bob: Any, scores: Any, target: Any) -> None:
+    torch.manual_seed(0)
+    found = torch.rand(scores)
+    right = torch.nn.functional.one_hot(found.argmax(1), 3).movedim(-1, 1) if target == scores else found.argmax(1)
+    right = right.reshape(target)
+
+    assert fl.accuracy(found, right).item() == 1.0
+    assert fl.accuracy(found.send(bob), right.send(bob)).get().item() == 1.0
+    assert fl.accuracy(-found, right).item() < 1.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "target", "words"),
+    [
+        ((4, 1), (4, 1), "at least two classes; for one score, compare it with a threshold"),
+        ((4,), (4,), "at least two classes"),
+        ((4, 3), (3,), r"with targets of shape \(3,\) for scores of shape \(4, 3\)"),
+        ((4, 3), (1, 4), "each sample needs the number of its class"),
+        ((4, 3), (), "each sample needs the number of its class"),
+    ],
+)
+def test_scores_and_targets_that_do_not_fit_are_refused(scores: Any, target: Any, words: str) -> None:
+    with pytest.raises(fl.FederatedError, match=words):
+        fl.accuracy(torch.zeros(scores), torch.zeros(target))
 
 
 def test_toy_data_has_the_expected_form() -> None:

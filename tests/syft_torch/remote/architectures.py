@@ -77,6 +77,30 @@ def classes(*shape: int) -> Callable[[], tuple[Any, Any]]:
     return lambda: (torch.randn(*shape), torch.randint(0, 2, shape[:1]))
 
 
+class Residual(nn.Module):
+    """A residual block in the manner of ResNet, which changes results in place."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+        )
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Any) -> Any:
+        out = self.layers(x)
+        out += x
+        return self.relu(out)
+
+
+def residual() -> nn.Module:
+    return nn.Sequential(Residual(2), nn.MaxPool2d(2), Residual(2), nn.Flatten(), nn.Linear(8, 2))
+
+
 ARCHITECTURES = {
     "mlp": Architecture(
         lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)),
@@ -84,6 +108,7 @@ ARCHITECTURES = {
         mse_loss,
     ),
     "cnn with batchnorm": Architecture(cnn, classes(6, 1, 8, 8)),
+    "residual in place": Architecture(residual, classes(3, 2, 4, 4)),
     "lstm": Architecture(lambda: LastStep(nn.LSTM, num_layers=2, bidirectional=True), classes(5, 3, 4)),
     "gru": Architecture(lambda: LastStep(nn.GRU), classes(5, 3, 4)),
     "transformer": Architecture(transformer, classes(4, 5, 8)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from torch import nn  # noqa: E402
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import NotCollocatedError, OperationNotAllowedError, ValueRefusedError, WrapperLeakError  # noqa: E402
 from syft_core.hook.rules import leaves  # noqa: E402
+from syft_core.plans.errors import PlanError  # noqa: E402
 from syft_torch.versions import UNCHECKABLE  # noqa: E402
 
 # --- fetching from a graph
@@ -459,32 +461,149 @@ def test_new_with_a_size_creates_a_tensor_on_the_worker(bob: Any) -> None:
     assert made.location is bob
 
 
-def reads_numbers(fill: Any) -> bool:
-    class Watch(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            called.add(func.__name__)
-            return func(*args, **(kwargs or {}))
-
-    called: set[str] = set()
-    with Watch():
-        fill(torch.ones(50, 3))
-    return bool(called & {"item", "__bool__"})
-
-
-@pytest.mark.skipif(not reads_numbers(nn.init.trunc_normal_), reason="this torch does not read the weights")
-def test_an_initialization_that_reads_the_weights_needs_consent(bob: Any) -> None:
-    weight = torch.full((50, 3), 7.0)
+@pytest.mark.parametrize("bounds", [(-2.0, 2.0), (1.0, 2.0)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_truncated_normal_weights_have_the_same_bits_as_local_ones(bob: Any, dtype: Any, bounds: Any) -> None:
+    weight = torch.full((50, 3), 7.0, dtype=dtype)
     remote = weight.send(bob)
-
-    with pytest.raises(ValueRefusedError, match="sy.revealing"):
-        nn.init.trunc_normal_(remote)
-    assert torch.equal(remote.copy().get(), weight)
 
     for tensor in (weight, remote):
         torch.manual_seed(1)
-        with sy.revealing("initialize"):
-            nn.init.trunc_normal_(tensor)
+        assert nn.init.trunc_normal_(tensor, 0.0, 1.0, *bounds) is tensor
+
     assert torch.equal(remote.get(), weight)
+
+
+def test_truncated_normal_weights_can_be_drawn_where_new_tensors_are_created(bob: Any) -> None:
+    torch.manual_seed(1)
+    expected = nn.init.trunc_normal_(torch.empty(50, 3))
+
+    torch.manual_seed(1)
+    with bob:
+        made = nn.init.trunc_normal_(nn.Parameter(torch.zeros(50, 3)))
+
+    assert torch.equal(made.get(), expected)
+
+
+def test_a_plan_refuses_to_draw_truncated_normal_numbers_which_it_would_keep(bob: Any) -> None:
+    with pytest.raises(PlanError, match="reads a value"):
+        sy.Plan("draw", lambda x: nn.init.trunc_normal_(torch.zeros_like(x))).build(torch.zeros(50, 3))
+
+
+def test_a_function_that_a_library_puts_in_place_of_an_initialization_runs_on_the_worker(
+    bob: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native, weight = nn.init.normal_, torch.zeros(5)
+    remote = weight.send(bob)
+
+    def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+        return native(tensor, mean=mean, std=std, generator=generator)
+
+    monkeypatch.setattr(nn.init, "normal_", normal_)
+    for tensor in (weight, remote):
+        torch.manual_seed(1)
+        nn.init.normal_(tensor, std=0.02)
+
+    assert torch.equal(remote.get(), weight)
+
+
+class MadeThere(nn.Module):
+    """Creates tensors as models of transformers do."""
+
+    mask: torch.Tensor
+    positions: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("positions", torch.arange(5).expand((1, -1)), persistent=False)
+        self.register_buffer("kinds", torch.zeros(self.positions.size(), dtype=torch.long), persistent=False)
+        self.register_buffer("mask", torch.tril(torch.ones((5, 5), dtype=torch.bool)).view(1, 1, 5, 5))
+        self.embedding, self.linear = nn.Embedding(7, 4, padding_idx=0), nn.Linear(4, 4)
+        self.token = nn.Parameter(torch.zeros(1, 1, 4))
+        with torch.no_grad():
+            self.embedding.weight.normal_(mean=0.0, std=0.02)
+            self.embedding.weight.data[0].zero_()
+        nn.init.trunc_normal_(self.linear.weight, std=0.02)
+        nn.init.zeros_(self.linear.bias)
+        nn.init.xavier_uniform_(self.token)
+
+    def forward(self, ids: Any) -> Any:
+        length = ids.shape[1]
+        hidden = self.embedding(ids) + self.token + self.positions[:, :length, None].float()
+        scores = hidden @ hidden.transpose(-1, -2)
+        lowest = torch.finfo(scores.dtype).min
+        scores = torch.where(self.mask[0, :, :length, :length], scores, torch.full([], lowest, dtype=scores.dtype))
+        causal = torch.triu(torch.full((length, length), lowest), diagonal=1).to(scores)
+        return self.linear((scores + causal).softmax(-1) @ hidden)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_model_that_is_made_on_a_worker_gives_the_same_bits(bob: Any, is_sent: bool) -> None:
+    ids = torch.randint(0, 7, (2, 5))
+    torch.manual_seed(1)
+    local = MadeThere()
+    torch.manual_seed(1)
+    with bob:
+        model = MadeThere()
+    local(ids).sum().backward()
+
+    if is_sent:
+        model.send(bob)
+        model(ids.send(bob)).sum().backward()
+    else:
+        with bob:
+            model(ids.send(bob)).sum().backward()
+
+    for name, parameter in model.named_parameters():
+        expected = local.get_parameter(name)
+        assert torch.equal(parameter.copy().get(), expected)
+        assert torch.equal(parameter.grad.copy().get(), expected.grad)
+
+
+# --- comparisons, sizes and places
+
+
+def test_assert_close_compares_copies_with_consent(bob: Any) -> None:
+    x = torch.rand(3)
+    p = x.send(bob)
+
+    with pytest.raises(ValueRefusedError, match=r"cannot run 'torch.testing.assert_close' on a pointer.*sy.revealing"):
+        torch.testing.assert_close(p, x)
+    with sy.revealing("compare"):
+        torch.testing.assert_close(p, x)
+        torch.testing.assert_close({"x": [p]}, {"x": [x.send(bob)]})
+        with pytest.raises(AssertionError, match="not close"):
+            torch.testing.assert_close(p, p + 1)
+    assert torch.equal(p.get(), x)
+
+
+def test_assert_close_in_a_plan_is_refused(bob: Any) -> None:
+    with pytest.raises(PlanError, match="reads a value"), sy.revealing("compare"):
+        sy.Plan("compare", lambda x: torch.testing.assert_close(x, x)).build(torch.zeros(3))
+
+
+def test_the_size_of_the_storage_of_a_remote_tensor_is_known(bob: Any) -> None:
+    storage = torch.zeros(3, 4, dtype=torch.float64).send(bob).untyped_storage()
+
+    assert storage.nbytes() == storage.size() == len(storage) == 96
+    assert sys.getsizeof(storage) > 96
+    with pytest.raises(ValueRefusedError, match=r"cannot run 'torch.UntypedStorage.data_ptr' on a pointer to 'bob'"):
+        storage.data_ptr()
+
+
+def test_a_local_tensor_goes_where_a_pointer_is_with_its_dtype(bob: Any) -> None:
+    hidden, mask = torch.rand(2, 3, dtype=torch.float64), torch.tensor([True, False, True])
+    p = hidden.send(bob)
+
+    assert mask.to(p).location is bob
+    assert mask.type_as(p).dtype is torch.float64
+    assert torch.equal((p * mask.to(p)).get(), hidden * mask)
+    assert mask.dtype is torch.bool
+
+
+def test_a_tensor_that_needs_a_gradient_does_not_go_where_a_pointer_is(bob: Any) -> None:
+    with pytest.raises(NotCollocatedError, match=r"send the model: `model.send\('bob'\)`"):
+        nn.Parameter(torch.zeros(3)).to(torch.zeros(3).send(bob))
 
 
 # --- local tensors

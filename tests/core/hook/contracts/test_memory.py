@@ -20,6 +20,7 @@ class Copying(Memory):
 def test_shared_memory_is_assumed_unless_a_backend_knows_better() -> None:
     assert Memory().memory_of([1]) is None
     assert Memory().is_shared([1], [2])
+    assert not Memory().is_alone([1])
     assert Memory().owner_of is None
     assert Memory().find_leaves([[1]]) is None
 

@@ -103,4 +103,4 @@ def test_the_ledger_names_sources_by_the_tags_that_they_had(hook: ToyHook, bob: 
 
     assert bob.ledger[0].sources == (1, 2)
     assert bob.ledger[0].names == ("#a #b", "")
-    assert bob.ledger.kinds() == [("1", "worker me", "Vector[1]", "#a #b and others", "me", "")]
+    assert bob.ledger.kinds() == [("1", "worker me", "Vector[1] float", "#a #b and others", "me", "")]

@@ -1,0 +1,43 @@
+"""Tokens: check the secret of a client before it is sent, and keep it out of texts."""
+
+from __future__ import annotations
+
+import os
+
+from syft_core.exceptions import AuthenticationError
+from syft_core.pictures import one_line
+
+VARIABLE = "SYFT_TOKEN"
+"""The environment variable with the token of programs that give none."""
+MAX_TOKEN = 4096
+_MIN_SECRET = 8
+"""How long a token must be to be cut out of texts: shorter ones are words, and no secrets."""
+
+
+def find_token(given: object = None, what: str = "the token") -> str | None:
+    """Return the given token, or that of the environment, or None; ``what`` says where it is from.
+
+    Spaces and line breaks around it are dropped: files and copied lines end with them.
+    """
+    if given is None:
+        given, what = os.environ.get(VARIABLE, "").strip() or None, f"the token in the variable {VARIABLE}"
+    return None if given is None else read_token(given, what)
+
+
+def read_token(given: object, what: str) -> str:
+    """Return a token without spaces and line breaks around it; raise if it cannot be one, without naming it."""
+    if type(given) is not str:
+        raise AuthenticationError.unusable(what, f"it is a {type(given).__name__}, not a text")
+    token = given.strip()
+    if not token:
+        raise AuthenticationError.unusable(what, "it is empty")
+    if len(token) > MAX_TOKEN:
+        raise AuthenticationError.unusable(what, f"it has more than {MAX_TOKEN:,} characters")
+    if not (token.isascii() and token.isprintable()):
+        raise AuthenticationError.unusable(what, "it has line breaks, or characters that are not ASCII")
+    return token
+
+
+def conceal(text: str, secret: str) -> str:
+    """Return a text of another machine in one line, without the secret that it was sent."""
+    return one_line(text.replace(secret, "...") if len(secret) >= _MIN_SECRET else text)

@@ -1,0 +1,65 @@
+"""Random numbers that do not come from the framework are refused in a plan, wherever the function has them from."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import syft_core as sy
+from syft_core.plans.errors import PlanError
+from syft_core.plans.randomness import Generators
+
+torch = pytest.importorskip("torch")
+numpy = pytest.importorskip("numpy")
+
+own, generator, draws = random.Random(3), numpy.random.default_rng(0), torch.Generator()
+
+
+class Source:
+    random = random.Random(4)
+
+
+DRAWS = {
+    "Python": lambda x: x * 2 if random.random() < 1e-12 else x,
+    "an instance": lambda x: x * 2 if own.random() < 1e-12 else x,
+    "an instance in a class": lambda x: x * 2 if Source.random.random() < 1e-12 else x,
+    "numpy": lambda x: x * 2 if numpy.random.rand() < 1e-12 else x,
+    "a generator of numpy": lambda x: x * 2 if generator.random() < 1e-12 else x,
+    "a new generator": lambda x: x * 2 if numpy.random.default_rng().random() < 1e-12 else x,
+    "the system": lambda x: x * 2 if random.SystemRandom().random() < 1e-12 else x,
+    "a generator of torch": lambda x: x * 2 if torch.rand(1, generator=draws).item() < 1e-12 else x,
+    "here": lambda x: x * 2 if torch.normal(0.0, 1.0, (1,)).item() > 40 else x,
+}
+
+
+@pytest.mark.parametrize("source", DRAWS)
+def test_random_numbers_that_a_plan_would_keep_are_refused(hook: Any, source: str) -> None:
+    with pytest.raises(PlanError, match=r"draws random numbers (from|here).*; a plan would keep them for all calls"):
+        sy.Plan(None, DRAWS[source]).build(torch.ones(3))
+
+
+def test_a_generator_with_a_seed_gives_the_same_in_each_call(hook: Any, bob: Any) -> None:
+    function = lambda x: x * random.Random(4).random()  # noqa: E731  # short; no secret
+
+    assert torch.equal(
+        sy.Plan(None, function).build(torch.ones(3)).send(bob)(torch.ones(3).send(bob)).get(), function(torch.ones(3))
+    )
+
+
+@pytest.mark.parametrize(
+    ("generator", "draw"),
+    [
+        (random.Random(1), lambda found: found.random()),
+        (numpy.random.default_rng(1), lambda found: found.random()),
+        (numpy.random.RandomState(1), lambda found: found.rand()),
+    ],
+    ids=["Python", "numpy", "an old one of numpy"],
+)
+def test_a_generator_is_used_once_its_state_has_changed(generator: Any, draw: Any) -> None:
+    generators = Generators([generator])
+
+    assert generators.find_used() is None
+    draw(generator)
+    assert generators.find_used() == f"a {type(generator).__name__}"
