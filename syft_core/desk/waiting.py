@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from syft_core.pictures import one_line
 
@@ -89,9 +89,10 @@ class Notebook:
     """Shows a line below the cell of a notebook."""
 
     def __init__(self) -> None:
-        from IPython.display import display  # noqa: PLC0415  # only a notebook gets here
+        from IPython import display  # noqa: PLC0415  # only a notebook gets here
 
-        self._handle = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        show: Any = display.display
+        self._handle = show({"text/plain": ""}, raw=True, display_id=True)
 
     def show(self, text: str) -> None:
         """Replace the line."""
