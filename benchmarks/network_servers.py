@@ -95,9 +95,9 @@ def start_worker(id: str) -> Any:
     import torch  # noqa: PLC0415  # only these servers need it
 
     from syft_core.network.server import Identity, Server  # noqa: PLC0415
-    from syft_core.operating.activity import SIZE  # noqa: PLC0415
-    from syft_core.operating.config import parse_config  # noqa: PLC0415
-    from syft_core.operating.serving import build_worker  # noqa: PLC0415
+    from syft_worker.activity import SIZE  # noqa: PLC0415
+    from syft_worker.config import parse_config  # noqa: PLC0415
+    from syft_worker.serving import build_worker  # noqa: PLC0415
 
     torch.set_num_threads(1)
     folder = tempfile.mkdtemp(prefix="syft-benchmark-")

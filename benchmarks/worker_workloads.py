@@ -187,9 +187,9 @@ def make_guard(worker: Any) -> Any:
     """Return the guard of a served worker, with a record of what it executes."""
     import os  # noqa: PLC0415
 
-    from syft_core.operating.activity import SIZE, Activity  # noqa: PLC0415
-    from syft_core.operating.allowances import limit_bytes  # noqa: PLC0415
-    from syft_core.operating.quotas import QuotaGuard  # noqa: PLC0415
+    from syft_worker.activity import SIZE, Activity  # noqa: PLC0415
+    from syft_worker.allowances import limit_bytes  # noqa: PLC0415
+    from syft_worker.quotas import QuotaGuard  # noqa: PLC0415
 
     record = os.memfd_create("activity")
     os.truncate(record, SIZE)

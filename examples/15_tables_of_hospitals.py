@@ -12,8 +12,8 @@ import torch
 from torch import nn, optim
 
 import syft_core as sy
-from syft_core.operating.data import DataSource, load
 from syft_torch import federated as fl
+from syft_worker.data import DataSource, load
 
 try:
     from sklearn.datasets import load_breast_cancer

@@ -1,10 +1,8 @@
 """The types of the names in ``__init__.py``, for type checkers: there they are looked up when they are first used."""
 
 from syft_core import cli as cli
-from syft_core import crypto as crypto
 from syft_core import demo as demo
 from syft_core import departures as departures
-from syft_core import desk as desk
 from syft_core import exceptions as exceptions
 from syft_core import files as files
 from syft_core import hook as hook
@@ -15,27 +13,18 @@ from syft_core import location as location
 from syft_core import messages as messages
 from syft_core import network as network
 from syft_core import notebooks as notebooks
-from syft_core import operating as operating
 from syft_core import peer as peer
 from syft_core import pictures as pictures
 from syft_core import plans as plans
 from syft_core import plugins as plugins
 from syft_core import pointers as pointers
 from syft_core import printing as printing
-from syft_core import ray as ray
 from syft_core import registry as registry
 from syft_core import serde as serde
 from syft_core import tensors as tensors
 from syft_core import testing as testing
 from syft_core import values as values
 from syft_core import workers as workers
-from syft_core.crypto.additive_shared import AdditiveSharingTensor as AdditiveSharingTensor
-from syft_core.crypto.authenticated_tensor import AuthenticatedTensor as AuthenticatedTensor
-from syft_core.crypto.checking import PrecisionWarning as PrecisionWarning
-from syft_core.crypto.checking import checking as checking
-from syft_core.crypto.fixed_precision import FixedPrecisionTensor as FixedPrecisionTensor
-from syft_core.desk.members import AskedLocation as _AskedLocation
-from syft_core.desk.members import OwnedWorker as _OwnedWorker
 from syft_core.hook import hook_args as hook_args
 from syft_core.hook.attributes import FrameworkAttributes as _FrameworkAttributes
 from syft_core.hook.hook import FrameworkHook as FrameworkHook
@@ -59,7 +48,6 @@ from syft_core.pointers.object_pointer import ObjectPointer as ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor as PointerTensor
 from syft_core.pointers.revealing import revealing as revealing
 from syft_core.pointers.travel import get_all as get_all
-from syft_core.ray.workers import RayWorkers as RayWorkers
 from syft_core.tensors.abstract import AbstractTensor as AbstractTensor
 from syft_core.tensors.identity import ID_PROVIDER as ID_PROVIDER
 from syft_core.tensors.logging import LoggingTensor as LoggingTensor
@@ -74,11 +62,20 @@ from syft_core.workers.seeing.permissions import nothing as nothing
 from syft_core.workers.seeing.permissions import only_published as only_published
 from syft_core.workers.seeing.permissions import unless_private as unless_private
 from syft_core.workers.seeing.trace import trace as trace
+from syft_mpc.additive_shared import AdditiveSharingTensor as AdditiveSharingTensor
+from syft_mpc.authenticated_tensor import AuthenticatedTensor as AuthenticatedTensor
+from syft_mpc.checking import PrecisionWarning as PrecisionWarning
+from syft_mpc.checking import checking as checking
+from syft_mpc.fixed_precision import FixedPrecisionTensor as FixedPrecisionTensor
 from syft_numpy.hook import NumpyHook as NumpyHook
+from syft_ray.workers import RayWorkers as RayWorkers
 from syft_torch.federated.dataloader import FederatedDataLoader as FederatedDataLoader
 from syft_torch.federated.dataset import BaseDataset as BaseDataset
 from syft_torch.federated.dataset import FederatedDataset as FederatedDataset
 from syft_torch.hook import TorchHook as TorchHook
+from syft_worker import desk as desk
+from syft_worker.desk.members import AskedLocation as _AskedLocation
+from syft_worker.desk.members import OwnedWorker as _OwnedWorker
 
 # With the methods that the desk adds.
 class VirtualWorker(_VirtualWorker, _OwnedWorker): ...

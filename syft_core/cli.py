@@ -14,7 +14,6 @@ from typing import NoReturn
 
 from syft_core.demo import PAUSE, Screen, finish_demo, run_demo
 from syft_core.exceptions import SyftError, suggest
-from syft_core.operating import certificates, command, ledger, requests, tokens
 from syft_core.pictures import text_table
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
@@ -80,8 +79,7 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.add_argument("--fast", action="store_true", help="do not pause between steps")
     demo.add_argument("--page", type=Path, help="the HTML file for the pictures (default: in a temporary folder)")
     demo.set_defaults(run=_run_demo)
-    for module in (command, requests, ledger, tokens, certificates):
-        module.add_parser(commands)
+    plugin_manager().add_commands(commands)
     return parser
 
 

@@ -30,9 +30,9 @@ from syft_core.hook.operators import (
 from syft_core.hook.overload import with_indices
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Nested, Tensor
+from syft_mpc.numpy.kernels import NumpyKernels
 from syft_numpy.alternatives import ALTERNATIVES
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, REDUCTIONS, describe
-from syft_numpy.kernels import NumpyKernels
 from syft_numpy.native import SyftArray
 from syft_numpy.wrapper import wrap
 

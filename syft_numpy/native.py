@@ -6,10 +6,10 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified, keep_words
 from syft_core.values import Kwargs
+from syft_mpc.sharing import Sharing
 
 
 class NumpyTensor(Sharing, Travelling, Identified):

@@ -27,6 +27,7 @@ from syft_core.hook.operators import INPLACE_OPERATORS, SYNONYMS, UNARY_OPERATOR
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
+from syft_mpc.torch.kernels import TorchKernels
 from syft_torch import links
 from syft_torch.alternatives import ALTERNATIVES
 from syft_torch.aten import ATEN
@@ -34,7 +35,6 @@ from syft_torch.facts import FACTS_OF_FORM, FACTS_OF_LAYOUT, describe
 from syft_torch.graphs import find_saved
 from syft_torch.guards import add_guard
 from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
-from syft_torch.kernels import TorchKernels
 from syft_torch.layouts import correct
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange_all, has_hooks, require_all_movable

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as loss_function
 
-from syft_core.crypto.group import count
 from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
 from syft_core.demo.line import get_source
 from syft_core.demo.screen import Screen
@@ -18,6 +17,7 @@ from syft_core.hook.hook import FrameworkHook
 from syft_core.values import Tensor
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.trace import trace
+from syft_mpc.group import count
 
 ROUNDS, PATIENTS = 12, 400
 BATCHES = [slice(start, start + 50) for start in range(0, PATIENTS, 50)]

@@ -16,7 +16,6 @@ import torch as _torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import get_overridable_functions
 
-from syft_core.crypto.sharing import Sharing
 from syft_core.hook.dispatch import dispatch, forget_answers, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.hook.hook_args import default_register_tensor, type_rule
@@ -27,7 +26,10 @@ from syft_core.tensors.identity import Identified
 from syft_core.values import Args, Function, Kwargs, Nested
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
-from syft_torch import hook_args, rules, serde  # noqa: F401  # they register types and rules
+from syft_mpc.sharing import Sharing
+from syft_mpc.torch import rules  # noqa: F401  # registers rules
+from syft_mpc.torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
+from syft_torch import hook_args, serde  # noqa: F401  # they register types
 from syft_torch.attributes import TorchAttributes
 from syft_torch.differential_privacy import noisy_max  # noqa: F401  # registers a protocol
 from syft_torch.federated import training  # noqa: F401  # registers its messages
@@ -36,7 +38,6 @@ from syft_torch.files import READERS
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
-from syft_torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
 from syft_torch.substitutes import make_substitutes
 from syft_torch.wrapper import Wrapper
 

@@ -27,7 +27,6 @@ import torch
 from torch import nn
 from torch.nn.utils.weight_norm import WeightNorm
 
-from syft_core.desk.handle import RequestHandle
 from syft_core.exceptions import InvalidTensorForRemoteGetError, SendNotPermittedError, WorkerError, WrapperLeakError
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
@@ -48,6 +47,7 @@ from syft_torch.parameter import (
 from syft_torch.placing import Placing
 from syft_torch.versions import UNCHECKABLE
 from syft_torch.wrapper import Wrapper, call
+from syft_worker.desk.handle import RequestHandle
 
 M = TypeVar("M", bound=nn.Module)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from syft_core.crypto.sharing import Sharing
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified, keep_words
 from syft_core.values import Kwargs, Tensor
+from syft_mpc.sharing import Sharing
 
 
 class TorchTensor(Sharing, Travelling, Identified):

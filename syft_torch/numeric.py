@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NoReturn
 
 import torch
 
-from syft_core.crypto.errors import PrecisionError
 from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
 from syft_core.hook.dispatch import WRAPPER, dispatch, framework_of
 from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
@@ -17,6 +16,7 @@ from syft_core.hook.rules import leaves
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
+from syft_mpc.errors import PrecisionError
 from syft_torch.alternatives import name_instead_of_numpy
 from syft_torch.aten import ATEN, AtenOp
 from syft_torch.native import TorchTensor

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 
-from syft_core.crypto.checking import PrecisionWarning
-from syft_core.crypto.fixed_precision import FixedPrecisionTensor
 from syft_core.hook.rules import map_leaves
 from syft_core.values import Function, Nested, Tensor
+from syft_mpc.checking import PrecisionWarning
+from syft_mpc.fixed_precision import FixedPrecisionTensor
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import Moves, location_of
 

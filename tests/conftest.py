@@ -46,8 +46,8 @@ MINUTE = (
     "workers/seeing/test_visibility",
     "workers/test_private",
     "plans/test_training",
-    "crypto/test_fixed_precision",
-    "desk/test_requests",
+    "syft_mpc/test_fixed_precision",
+    "syft_worker/desk/test_requests",
 )
 
 

@@ -10,7 +10,7 @@ import torch
 import syft_core as sy
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials
-from syft_core.operating.page import Page
+from syft_worker.page import Page
 
 name, seed = sys.argv[1], int(sys.argv[2])
 tokens = {os.environ["USER_TOKEN"]: Identity("dana"), os.environ["OWNER_TOKEN"]: Identity("owner", True)}

@@ -29,8 +29,6 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
-from syft_core.desk.releases import releases_of
-from syft_core.desk.requests import ReleaseRequest
 from syft_core.exceptions import (
     AuthenticationError,
     ConnectionLostError,
@@ -68,6 +66,8 @@ from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import is_wanted
+from syft_worker.desk.releases import releases_of
+from syft_worker.desk.requests import ReleaseRequest
 
 _log = logging.getLogger(__name__)
 HEALTH = "/health"

@@ -29,7 +29,7 @@ class Backend:
     exports: Mapping[str, str] = field(default_factory=dict)
     """The names that this backend adds to ``syft_core``, with their import paths."""
     agents: Mapping[str, str] = field(default_factory=dict)
-    """The agents that clients run near their workers, with their import paths; see ``syft_core.ray.host``."""
+    """The agents that clients run near their workers, with their import paths; see ``syft_ray.host``."""
     demo: str | None = None
     """The import path of the backend's own part of ``syft-core demo``, if it has one."""
 

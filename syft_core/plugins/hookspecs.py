@@ -2,22 +2,27 @@
 
 A plugin is a module that implements some of these functions, marked with ``hookimpl``, and is listed in the entry-point
 group ``syft_core``. Each hook receives the registry or function to register with. All are called when the plugin
-is registered, except ``register_operations``: for every framework that is hooked, before or after that.
+is registered, except ``register_operations``, for every framework that is hooked, before or after that, and
+``register_commands``, for the command line.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
+from typing import TypeAlias
 
 import pluggy
 
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
+from syft_core.values import Json
 
 PROJECT = "syft_core"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+Commands: TypeAlias = "argparse._SubParsersAction[Json]"
 
 
 @hookspec
@@ -69,3 +74,8 @@ def register_members(register: Callable[..., None]) -> None:
 @hookspec
 def register_operations(attributes: FrameworkAttributes) -> None:
     """Add operations to the op table of a framework that has just been hooked, with ``attributes.allow(function)``."""
+
+
+@hookspec
+def register_commands(commands: Commands) -> None:
+    """Add commands to the command line ``syft-core``: ``commands.add_parser(name).set_defaults(run=function)``."""

@@ -16,7 +16,7 @@ from syft_core.exceptions import PluginError
 from syft_core.hook.hook import FrameworkHook, attached_hooks, on_attach
 from syft_core.hook.hook_args import default_register_tensor
 from syft_core.kinds import register_kind
-from syft_core.messages import Message, register_message
+from syft_core.messages import Handler, Message, register_message
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry, add_members
@@ -81,13 +81,18 @@ class PluginManager:
                 self._pluggy.unregister(name=name)
             raise PluginError.broken(name, str(error) or type(error).__name__) from error
         for hook in attached_hooks():
-            self._offer_operations(name, hook)
+            self._offer(name, "register_operations", hook.attributes)
 
     def backend(self, name: str) -> Backend:
         """Return the backend called ``name``; raise the plugin's failure if it is broken."""
         if name not in self.backends and name in self.failures:
             raise self.failures[name]
         return self.backends[name]
+
+    def add_commands(self, commands: hookspecs.Commands) -> None:
+        """Let all plugins add their commands to the command line; an error is recorded as the failure of a plugin."""
+        for name, _plugin in self._pluggy.list_name_plugin():
+            self._offer(name, "register_commands", commands)
 
     def export(self, name: str) -> Any:
         """Return what a backend exports as ``name``, or None if no backend does."""
@@ -118,14 +123,14 @@ class PluginManager:
 
     def _announce(self, hook: FrameworkHook) -> None:
         for name, _plugin in self._pluggy.list_name_plugin():
-            self._offer_operations(name, hook)
+            self._offer(name, "register_operations", hook.attributes)
 
-    def _offer_operations(self, name: str, hook: FrameworkHook) -> None:
-        """Let one plugin add to the op table; an error is recorded as the plugin's failure and not raised."""
+    def _offer(self, name: str, hook: str, argument: object) -> None:
+        """Call the implementation of a hook by one plugin; an error is recorded as its failure and not raised."""
         try:
-            self._call(name, "register_operations", hook.attributes)
+            self._call(name, hook, argument)
         except Exception as error:  # noqa: BLE001  # third-party functions may raise anything
-            reason = f"its register_operations raised {type(error).__name__}: {error}"
+            reason = f"its {hook} raised {type(error).__name__}: {error}"
             self.failures[name] = PluginError.broken(name, reason)
 
     def _call(self, name: str, hook: str, argument: object) -> None:
@@ -141,10 +146,10 @@ def _find_features() -> list[str]:
     return [f"{root.name}.{path.parent.name}.plugin" for path in sorted(root.glob("*/plugin.py"))]
 
 
-def _register_message(is_own: bool, kind: type[Message], *args: Any) -> None:
+def _register_message(is_own: bool, kind: type[Message], *handlers: Handler) -> None:
     if not is_own:
         require_user_code(kind.code)
-    register_message(kind, *args)
+    register_message(kind, *handlers)
 
 
 def _new_backends() -> Registry[str, Backend]:

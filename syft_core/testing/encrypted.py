@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from syft_core.crypto.kernels import Kernels
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import FrameworkHook
 from syft_core.testing.section import OTHERS, VALUES, Bob, Section, fix
 from syft_core.values import Tensor
+from syft_mpc.kernels import Kernels
 
 FORMATS = {"int64": "q", "int32": "i", "int16": "h", "uint8": "B"}
 ARITHMETIC: tuple[Callable[[Any, Any], Any], ...] = (operator.add, operator.sub, operator.mul)

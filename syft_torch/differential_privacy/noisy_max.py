@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from syft_core.crypto.comparison import (
+from syft_mpc.comparison import (
     count_comparisons,
     is_negative,
     is_zero,
@@ -12,10 +12,10 @@ from syft_core.crypto.comparison import (
     sends_comparison,
     sends_tournament,
 )
-from syft_core.crypto.errors import ProtocolError
-from syft_core.crypto.kernels import Array, dtype_name
-from syft_core.crypto.protocol import PROTOCOLS, Role, Spec, Steps, Zeros, protocol, together
-from syft_core.crypto.spdz import spdz_mul
+from syft_mpc.errors import ProtocolError
+from syft_mpc.kernels import Array, dtype_name
+from syft_mpc.protocol import PROTOCOLS, Role, Spec, Steps, Zeros, protocol, together
+from syft_mpc.spdz import spdz_mul
 from syft_torch.differential_privacy.noise import discrete_gaussian
 
 REFUSED = -1

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from syft_core.crypto.additive_shared import AdditiveSharingTensor
-from syft_core.crypto.group import find_group
-from syft_core.crypto.kernels import dtype_name
 from syft_core.hook.chain import end_of
 from syft_core.location import WorkerLike
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_mpc.additive_shared import AdditiveSharingTensor
+from syft_mpc.group import find_group
+from syft_mpc.kernels import dtype_name
 from syft_torch.differential_privacy.arguments import to_counts, to_labels, to_positive, to_whole
 from syft_torch.differential_privacy.epsilon import Conversion, DataDependentEpsilon, Guarantee, find_epsilon
 from syft_torch.differential_privacy.gnmax import epsilon_gnmax
@@ -24,7 +24,7 @@ from syft_torch.differential_privacy.noisy_max import MAX_CLASSES, MAX_SCALE, RE
 if TYPE_CHECKING:
     import torch
 
-    from syft_core.desk.requests import ReleaseRequest
+    from syft_worker.desk.requests import ReleaseRequest
 
 __all__ = ["REFUSED", "GNMax"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from syft_core.desk.handle import RequestHandle
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError, SessionLostError
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import current_worker
@@ -28,6 +27,7 @@ from syft_torch.federated.loops import Batches
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
 from syft_torch.federated.training import Evaluate, Train
+from syft_worker.desk.handle import RequestHandle
 
 
 @dataclass(eq=False)

@@ -16,7 +16,6 @@ from math import isfinite
 
 import torch
 
-from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError
 from syft_core.exceptions import GetNotPermittedError, SyftError
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
@@ -28,6 +27,7 @@ from syft_torch.federated.layout import MAX_COUNT, Layout
 from syft_torch.federated.losses import Loss, ModelForms
 from syft_torch.federated.memory import uses_small_floats
 from syft_torch.federated.strategies import Update, is_finite
+from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
 
 _log = logging.getLogger(__name__)
 CHUNK = 10

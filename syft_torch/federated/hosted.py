@@ -14,13 +14,13 @@ import torch
 from syft_core.exceptions import WorkerError
 from syft_core.hook.hook import current_worker
 from syft_core.peer import Id
-from syft_core.ray.actor import Actor
-from syft_core.ray.errors import ActorLostError
-from syft_core.ray.host import AgentPlace
-from syft_core.ray.location import RayLocation
-from syft_core.ray.workers import PER_ACTOR, Agents
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import let_others_go_first
+from syft_ray.actor import Actor
+from syft_ray.errors import ActorLostError
+from syft_ray.host import AgentPlace
+from syft_ray.location import RayLocation
+from syft_ray.workers import PER_ACTOR, Agents
 from syft_torch.federated.clients import Client, Job, PopulationClient, point_to
 from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, find_lr
 from syft_torch.federated.losses import ModelForms, Programs

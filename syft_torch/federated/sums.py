@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import torch
 
-from syft_core.desk.handle import RequestHandle
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Tensor
 from syft_torch.federated.errors import FederatedError
+from syft_worker.desk.handle import RequestHandle
 
 
 def sum_columns(inputs: Sequence[Tensor], reason: str, patience: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,8 +22,8 @@ from torch import nn, optim
 from syft_core.hook.forms import Form
 from syft_core.location import Location
 from syft_core.peer import Id
-from syft_core.ray.workers import RayWorkers
 from syft_core.values import Function, Kwargs, Nested, Tensor
+from syft_ray.workers import RayWorkers
 from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated.averages import Average
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients

@@ -76,8 +76,8 @@ INSTALLS = re.compile(r"\b(?:pip3?|pipx|uv)\b[^\n`&;|]*\b(?:install|add)\b[^\n`&
 
 
 def test_nobody_is_advised_to_install_the_project_that_has_this_name_on_the_public_index() -> None:
-    folders = ("syft_core", "syft_torch", "syft_numpy", "deploy", "examples", ".ci")
-    places = [*PAGES, *[path for folder in folders for path in (ROOT / folder).rglob("*")], ROOT / "tox.ini"]
+    folders = [*ROOT.glob("syft_*"), *[ROOT / name for name in ("deploy", "examples", ".ci")]]
+    places = [*PAGES, *[path for folder in folders for path in folder.rglob("*")], ROOT / "tox.ini"]
     advice = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in places

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
-PACKAGES = ("syft_core", "syft_torch", "syft_numpy")
+PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_worker", "syft_ray")
 SMALL = 40
 """Modules of up to this many lines need no test file of their own."""
 EXEMPT = {"__init__.py", "__main__.py", "plugin.py", "errors.py"}
@@ -31,9 +31,14 @@ def find_modules() -> Iterator[Path]:
 
 
 def list_places(module: Path) -> list[Path]:
-    """Return where the tests of a module may be: those of the core in `tests/core` if they need no framework."""
+    """Return where the tests of a module may be: those of the core in `tests/core` if they need no framework.
+
+    Tests in `tests/ray` need Ray itself.
+    """
     package, *folders = module.relative_to(ROOT).parts[:-1]
     name = f"test_{module.name}"
+    if package == "syft_ray":
+        return [TESTS.joinpath(package, *folders, name), TESTS.joinpath("ray", *folders, name)]
     if package != "syft_core":
         return [TESTS.joinpath(package, *folders, name)]
     return [TESTS.joinpath("core", *folders, name), TESTS.joinpath(*folders, name)]

@@ -37,7 +37,7 @@ EXEMPT = {
     "tests/network/processes.py: run_worker": "the process of a worker, which ends when the test closes the pipe",
     "tests/network/proxy.py: _accept": "a thread that passes on bytes until the test closes the proxy",
     "tests/network/proxy.py: _send_later": "the same",
-    "tests/operating/test_accounts.py: test_a_rate_allows_a_burst_and_recovers": "`Bucket.wait` returns a number",
+    "tests/syft_worker/test_accounts.py: test_a_rate_allows_a_burst_and_recovers": "`Bucket.wait` returns a number",
     "tests/transports/pipe.py: receive": "an example for users; each end of a pipe ends with the other",
     "tests/transports/pipe.py: run_worker": "the process of a worker, which ends when its clients close their pipes",
 }

@@ -12,10 +12,10 @@ import pytest
 from syft_core import exceptions
 from syft_core.exceptions import SyftError
 
-FEATURES = ("crypto", "desk", "network", "operating", "plans", "ray")
+FEATURES = ("syft_core.network", "syft_core.plans", "syft_mpc", "syft_ray", "syft_worker", "syft_worker.desk")
 CLASSES = {
     name: cls
-    for module in (exceptions, *[import_module(f"syft_core.{feature}.errors") for feature in FEATURES])
+    for module in (exceptions, *[import_module(f"{feature}.errors") for feature in FEATURES])
     for name, cls in vars(module).items()
     if inspect.isclass(cls) and issubclass(cls, Exception) and cls.__module__ == module.__name__
 }
@@ -960,7 +960,7 @@ TEXTS = {
     ("ProtocolError", "only_local"): (
         (),
         "cannot share what a pointer points to with protocol='authenticated': only values of this process can be; "
-        "leave the protocol out, or let the worker input it with `auth_input` of syft_core.crypto.authenticated",
+        "leave the protocol out, or let the worker input it with `auth_input` of syft_mpc.authenticated",
     ),
     ("ProtocolError", "too_many_runs"): (
         (8,),

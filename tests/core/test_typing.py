@@ -72,7 +72,9 @@ def test_the_stub_has_the_names_of_the_facade() -> None:
     for node in ast.parse(STUB.read_text()).body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                imports[alias.asname] = f"{node.module}:{alias.name}"
+                imports[alias.asname or alias.name] = f"{node.module}:{alias.name}"
+        elif isinstance(node, ast.Import):
+            imports |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             others.add(node.target.id)
         elif isinstance(node, ast.ClassDef):  # The class of the facade, with the methods that features add to it.
@@ -80,7 +82,10 @@ def test_the_stub_has_the_names_of_the_facade() -> None:
     modules = {name for _, name, _ in pkgutil.iter_modules(sy.__path__)} - {"__main__"}
     exported = {name: path for b in plugin_manager().backends.values() for name, path in b.exports.items()}
     own = {name: path for name, path in exported.items() if path.startswith(("syft_torch.", "syft_numpy."))}
-    named = {name: path if ":" in path else ":".join(path.rsplit(".", 1)) for name, path in sy._NAMES.items()}
+    named = {
+        name: ":".join(path.rsplit(".", 1)) if "." in path and ":" not in path else path
+        for name, path in sy._NAMES.items()
+    }
 
     assert {name: path for name, path in imports.items() if not name.startswith("_")} == {
         **{name: f"syft_core:{name}" for name in modules},

@@ -12,7 +12,6 @@ pytest.importorskip("torch")
 
 import torch
 
-from syft_core.desk.errors import ReleaseError
 from syft_core.exceptions import (
     AlreadyRetrievedError,
     NotCollocatedError,
@@ -29,6 +28,7 @@ from syft_core.exceptions import (
     WrapperLeakError,
     WriteNotPermittedError,
 )
+from syft_worker.desk.errors import ReleaseError
 from tests.mistakes.conftest import notebook
 
 pytestmark = [

@@ -21,10 +21,10 @@ import numpy as np
 
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server
-from syft_core.operating.storage import Storage
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
 from syft_numpy.hook import NumpyHook
+from syft_worker.storage import Storage
 
 TOKENS = {"owner": Identity("noor", True), "asker": Identity("ana"), "other": Identity("bo")}
 

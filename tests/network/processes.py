@@ -15,9 +15,9 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.identity import Identity
 from syft_core.network.links import PeerLocation
 from syft_core.network.server import Credentials, Server
-from syft_core.operating.data import DataSource, load
 from syft_core.testing.transport import equip
 from syft_core.workers.party.virtual import VirtualWorker
+from syft_worker.data import DataSource, load
 from tests.waiting import wait_for_result, wait_until
 
 

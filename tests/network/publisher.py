@@ -9,9 +9,9 @@ import sys
 
 import numpy as np
 
-from syft_core.operating.storage import Storage
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_numpy.hook import NumpyHook
+from syft_worker.storage import Storage
 
 SIZE = 5_000
 

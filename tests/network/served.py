@@ -9,8 +9,8 @@ from typing import Any
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server
-from syft_core.operating.page import Page
 from syft_core.workers.party.virtual import VirtualWorker
+from syft_worker.page import Page
 
 TOKENS = {"owner-secret": Identity("Dr. Noor", True), "ana-secret": Identity("ana")}
 

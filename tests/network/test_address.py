@@ -17,7 +17,7 @@ from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.errors import AddressError
 from syft_core.network.server import Server, make_server_context
-from syft_core.operating.certificates import make_certificates
+from syft_worker.certificates import make_certificates
 
 from .processes import authenticate, find_port
 from .served import serve

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from syft_core.cli import main
-from syft_core.desk.client import Desk
 from syft_core.exceptions import LedgerError
 from syft_core.ledgers import journal
 from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
+from syft_worker.desk.client import Desk
 
 from .supervised import ROOT, SupervisedWorker, supervise
 

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from syft_core.desk.client import Desk
 from syft_core.exceptions import ConnectionLostError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import read_ledger
+from syft_worker.desk.client import Desk
 from tests.waiting import wait_for_result
 
 np = pytest.importorskip("numpy")

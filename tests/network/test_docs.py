@@ -17,7 +17,7 @@ pytest.importorskip("numpy")
 
 from syft_core import cli
 from syft_core.exceptions import GetNotPermittedError
-from syft_core.operating.data import DataSource
+from syft_worker.data import DataSource
 
 from .supervised import supervise
 

@@ -13,7 +13,7 @@ import pytest
 import syft_core as sy
 from syft_core.exceptions import ConnectionLostError
 
-from ..operating.test_storage import Party
+from ..syft_worker.test_storage import Party
 from .supervised import supervise
 
 torch = pytest.importorskip("torch")

@@ -18,10 +18,10 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.connection import Purpose
 from syft_core.network.pieces import MAX_BUFFERS, PIECE, Assembly, split
 from syft_core.network.server import MESSAGE_OVERHEAD, Server
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.serde import frames
 from syft_core.workers.party.virtual import VirtualWorker
+from syft_worker.allowances import Allowance
+from syft_worker.quotas import QuotaGuard
 from tests.waiting import wait_for_end, wait_until
 
 from .envelopes import pack, unpack

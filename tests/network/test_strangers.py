@@ -24,12 +24,12 @@ from syft_core.messages import HANDLERS, Batch, Describe, Fetch, Forward, GetTic
 from syft_core.network.connection import Purpose
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import BEGUN, CLIENT, PROTOCOL, SESSION
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.peer import Peer
 from syft_core.serde import frames
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
+from syft_worker.allowances import Allowance
+from syft_worker.quotas import QuotaGuard
 from tests.waiting import wait_until
 
 from .envelopes import pack, unpack

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from syft_core.desk.client import Desk
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
+from syft_worker.desk.client import Desk
 
 from .served import Served, serve
 

@@ -20,18 +20,18 @@ from syft_core.exceptions import (  # noqa: E402
 )
 from syft_core.messages import AskSchema, Lease, Store  # noqa: E402
 from syft_core.network.client import WebsocketClientWorker  # noqa: E402
-from syft_core.operating.checks import find_problems  # noqa: E402
-from syft_core.operating.config import EXAMPLE, WorkerConfig, read_config  # noqa: E402
-from syft_core.operating.data import DataSource, load  # noqa: E402
-from syft_core.operating.storage import Storage  # noqa: E402
-from syft_core.operating.views import _objects  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.plugins.manager import load_backend  # noqa: E402
 from syft_core.serde import codecs  # noqa: E402
 from syft_core.tensors.schema import Column, Schema  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
+from syft_worker.checks import find_problems  # noqa: E402
+from syft_worker.config import EXAMPLE, WorkerConfig, read_config  # noqa: E402
+from syft_worker.data import DataSource, load  # noqa: E402
+from syft_worker.storage import Storage  # noqa: E402
+from syft_worker.views import _objects  # noqa: E402
 
-from ..operating.patients import CELLS, SCHEMA  # noqa: E402
+from ..syft_worker.patients import CELLS, SCHEMA  # noqa: E402
 from .served import serve  # noqa: E402
 from .supervised import supervise  # noqa: E402
 

@@ -13,10 +13,10 @@ import syft_core as sy
 from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server, make_server_context
-from syft_core.operating.authority import Authority
-from syft_core.operating.certificates import make_certificates
-from syft_core.operating.config import WorkerConfig
-from syft_core.operating.serving import Authentication
+from syft_worker.authority import Authority
+from syft_worker.certificates import make_certificates
+from syft_worker.config import WorkerConfig
+from syft_worker.serving import Authentication
 
 from .processes import authenticate
 from .proxy import Proxy

@@ -18,9 +18,9 @@ from syft_core.exceptions import AuthenticationError, ConfigurationError, SyftEr
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Credentials, Server, WebsocketServerWorker
 from syft_core.network.tokens import MAX_TOKEN, conceal, find_token, read_token
-from syft_core.operating import requests
-from syft_core.operating.notices import _explain
-from syft_core.operating.tokens import TokenFile
+from syft_worker import requests
+from syft_worker.notices import _explain
+from syft_worker.tokens import TokenFile
 
 from .processes import find_port
 

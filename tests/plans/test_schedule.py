@@ -9,13 +9,13 @@ import pytest
 import syft_core as sy
 from syft_core.hook.forms import form
 from syft_core.messages import Store
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.plans import running, schedule
 from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.running import execution
+from syft_worker.quotas import QuotaGuard
 
 torch = pytest.importorskip("torch")
 

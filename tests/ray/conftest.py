@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from syft_core.ray.errors import RayStartError
-from syft_core.ray.starting import start_ray
+from syft_ray.errors import RayStartError
+from syft_ray.starting import start_ray
 
 CPUS = 8
 """More than there are: tests start several actors, most of which wait."""

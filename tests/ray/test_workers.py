@@ -10,8 +10,8 @@ import pytest
 
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerIdTakenError, WorkerNotFoundError
-from syft_core.ray.buffers import pack
-from syft_core.ray.errors import ActorLostError, RayStartError
+from syft_ray.buffers import pack
+from syft_ray.errors import ActorLostError, RayStartError
 
 pytest.importorskip("ray")
 torch = pytest.importorskip("torch")
@@ -119,7 +119,7 @@ def test_a_setup_that_fails_is_reported(module_hook: Any) -> None:
 
 
 def test_actors_that_find_no_cpu_are_reported(module_hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syft_core.ray.workers.START_SECONDS", 20.0)
+    monkeypatch.setattr("syft_ray.workers.START_SECONDS", 20.0)
 
     with pytest.raises(RayStartError, match="cannot start 99 actors on Ray: after 20 seconds, .* run; each needs one"):
         sy.RayWorkers(module_hook, ids=["north"], actors=99)

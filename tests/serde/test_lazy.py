@@ -2,7 +2,6 @@
 
 import pytest
 
-import syft_core.crypto.fixed_precision
 import syft_core.tensors.logging
 import syft_core.tensors.polynomial
 import syft_core.workers.party.virtual  # noqa: F401  # they register the codecs of layers, messages and pointers

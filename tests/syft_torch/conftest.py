@@ -7,7 +7,7 @@ import pytest
 
 from syft_core.workers.party.virtual import VirtualWorker
 
-from ..crypto.conftest import any_hook, anywhere, shared, torch_anywhere, torch_hook, two  # noqa: F401  # fixtures
+from ..syft_mpc.conftest import any_hook, anywhere, shared, torch_anywhere, torch_hook, two  # noqa: F401  # fixtures
 
 
 @pytest.fixture

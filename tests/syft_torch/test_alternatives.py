@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from syft_core.crypto.fixed_precision import FixedPrecisionTensor  # noqa: E402
+from syft_mpc.fixed_precision import FixedPrecisionTensor  # noqa: E402
 from syft_torch.alternatives import ALTERNATIVES  # noqa: E402
 from syft_torch.structural import STRUCTURAL  # noqa: E402
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from ..crypto.settings import Setting  # noqa: E402
-from ..crypto.test_programs import require_equal  # noqa: E402
+from ..syft_mpc.settings import Setting  # noqa: E402
+from ..syft_mpc.test_programs import require_equal  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 

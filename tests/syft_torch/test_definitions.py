@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from ..crypto.settings import BASE, DIGITS, Setting, assert_close  # noqa: E402
+from ..syft_mpc.settings import BASE, DIGITS, Setting, assert_close  # noqa: E402
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean"])

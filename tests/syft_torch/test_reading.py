@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from syft_core.desk.summaries import summarize
 from syft_core.workers.party.store import Stored
+from syft_worker.desk.summaries import summarize
 
 SMALL, LARGE = [[1.0, 0.0], [0.0, 2.0]], "the 20 numbers that it stores, of 400; the others are zero"
 

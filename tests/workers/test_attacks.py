@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.desk.messages import AskRelease  # noqa: E402
 from syft_core.exceptions import (  # noqa: E402
     GetNotPermittedError,
     ObjectNotFoundError,
@@ -46,6 +45,7 @@ from syft_core.serde import Context, frames, from_frames  # noqa: E402
 from syft_core.workers.addresses.requests import drive  # noqa: E402
 from syft_core.workers.addresses.tickets import Mandate  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
+from syft_worker.desk.messages import AskRelease  # noqa: E402
 
 from .test_authority import ANN, MALLORY, ask, at, load, run  # noqa: E402
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.plans.errors import PlanError
 from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.trace import trace
+from syft_worker.quotas import QuotaGuard
 from tests.network.served import serve
 
 torch = pytest.importorskip("torch")

@@ -174,8 +174,8 @@ def test_a_plugin_may_add_operations_to_the_framework_of_another(found: dict[str
         (
             "unknown_hook",
             "it implements the unknown hook 'register_backend' "
-            "(there are register_backends, register_codecs, register_errors, register_kinds, register_members, "
-            "register_messages, register_operations, register_rules, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_commands, register_errors, register_kinds, "
+            "register_members, register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         ("failing", "'what was it'"),
     ],
@@ -239,7 +239,7 @@ def test_the_listing_has_one_row_per_plugin_with_origin_state_and_what_it_provid
     rows = [re.split(r" {2,}", line) for line in listing.stdout.splitlines()]
 
     assert rows[0] == ["name", "distribution", "state", "provides"]
-    assert [row for row in rows if row[0] not in ("name", "torch", "numpy")] == [
+    assert [row for row in rows if row[0] not in ("name", "torch", "numpy", "mpc", "worker")] == [
         ["acme", "acme-backends 1.0", "not installed", "FarHook", "(pip install far-away)"],
         ["failing", "failing 1.0", "broken"],
         ["gone", "gone 1.0", "broken"],

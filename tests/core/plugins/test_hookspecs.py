@@ -9,6 +9,7 @@ def test_every_hook_is_documented_and_tested_here() -> None:
     assert set(specs) == {
         "register_backends",
         "register_codecs",
+        "register_commands",
         "register_errors",
         "register_kinds",
         "register_members",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,6 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher, values
 
 from syft_core.departures import RULES, ReleaseRule
-from syft_core.desk.history import ReleaseHistory
 from syft_core.exceptions import GetNotPermittedError, NotRegisteredError, PluginError, SyftError
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
@@ -26,6 +26,7 @@ from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Grant
 from syft_core.workers.seeing.trace import trace
+from syft_worker.desk.history import ReleaseHistory
 
 
 @pytest.fixture
@@ -308,8 +309,8 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
         "unknown hook": (
             UnknownHook(card("left")),
             "it implements the unknown hook 'register_everything' "
-            "(there are register_backends, register_codecs, register_errors, register_kinds, register_members, "
-            "register_messages, register_operations, register_rules, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_commands, register_errors, register_kinds, "
+            "register_members, register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         "fails later": (FailsLater(card("left")), "no types today"),
         "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),
@@ -406,3 +407,25 @@ def test_the_builtin_backends_are_ordinary_plugins() -> None:
 def test_an_unknown_backend_cannot_be_loaded() -> None:
     with pytest.raises(NotRegisteredError, match="cannot find 'abacus' in 'backends'"):
         load_backend("abacus")
+
+
+def test_a_plugin_may_add_commands_and_a_broken_one_spoils_no_other(manager: PluginManager) -> None:
+    class Greeting:
+        @hookimpl
+        def register_commands(self, commands: Any) -> None:
+            commands.add_parser("greet").set_defaults(run=lambda _options: "hello")
+
+    class Broken:
+        @hookimpl
+        def register_commands(self, commands: Any) -> None:
+            raise RuntimeError("out of words")
+
+    manager.register(Broken(), "broken")
+    manager.register(Greeting(), "greeting")
+    parser = argparse.ArgumentParser()
+
+    manager.add_commands(parser.add_subparsers())
+
+    options = parser.parse_args(["greet"])
+    assert options.run(options) == "hello"
+    assert "its register_commands raised RuntimeError: out of words" in str(manager.failures["broken"])

@@ -7,21 +7,21 @@ import pytest
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 import syft_core as sy  # noqa: E402
-from syft_core.crypto.errors import ProtocolError  # noqa: E402
-from syft_core.crypto.group import find_group  # noqa: E402
-from syft_core.crypto.messages import RunProtocol  # noqa: E402
-from syft_core.crypto.protocol import PROTOCOLS, Spec  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
-from syft_numpy.kernels import NumpyKernels  # noqa: E402
+from syft_mpc.errors import ProtocolError  # noqa: E402
+from syft_mpc.group import find_group  # noqa: E402
+from syft_mpc.messages import RunProtocol  # noqa: E402
+from syft_mpc.numpy.kernels import NumpyKernels  # noqa: E402
+from syft_mpc.protocol import PROTOCOLS, Spec  # noqa: E402
 from syft_torch.differential_privacy import noisy_max as protocol  # noqa: E402
 from syft_torch.differential_privacy.noisy_max import REFUSED  # noqa: E402
 from syft_torch.differential_privacy.votes import GNMax  # noqa: E402
-from tests.crypto import test_simulation as simulation  # noqa: E402
-from tests.crypto.groups import Group  # noqa: E402
-from tests.crypto.test_attacks import deliver  # noqa: E402
-from tests.crypto.test_simulation import Scenario, bound  # noqa: E402
+from tests.syft_mpc import test_simulation as simulation  # noqa: E402
+from tests.syft_mpc.groups import Group  # noqa: E402
+from tests.syft_mpc.test_attacks import deliver  # noqa: E402
+from tests.syft_mpc.test_simulation import Scenario, bound  # noqa: E402
 
 from .test_votes import send_labels  # noqa: E402
 

@@ -14,17 +14,17 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 import syft_core as sy  # noqa: E402
-from syft_core.crypto.errors import ProtocolError  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError  # noqa: E402
-from syft_numpy.kernels import NumpyKernels  # noqa: E402
+from syft_mpc.errors import ProtocolError  # noqa: E402
+from syft_mpc.numpy.kernels import NumpyKernels  # noqa: E402
 from syft_torch.differential_privacy import noise  # noqa: E402
 from syft_torch.differential_privacy import noisy_max as protocol  # noqa: E402
 from syft_torch.differential_privacy.epsilon import ORDERS  # noqa: E402
 from syft_torch.differential_privacy.noisy_max import REFUSED, STEPS  # noqa: E402
 from syft_torch.differential_privacy.pate import rdp_gnmax  # noqa: E402
 from syft_torch.differential_privacy.votes import GNMax  # noqa: E402
-from tests.crypto.groups import Group  # noqa: E402
-from tests.crypto.test_simulation import bound  # noqa: E402
+from tests.syft_mpc.groups import Group  # noqa: E402
+from tests.syft_mpc.test_simulation import bound  # noqa: E402
 
 from .votes import complete, divergence, log_probabilities  # noqa: E402
 
@@ -200,7 +200,7 @@ def test_the_code_on_the_path_of_an_answer_names_no_float_generator() -> None:
     root = Path(sy.__file__).parents[1]
     sources = [
         *[root / "syft_torch" / "differential_privacy" / f"{name}.py" for name in ("noise", "noisy_max", "votes")],
-        *(root / "syft_core" / "crypto").glob("*.py"),
+        *(root / "syft_mpc").rglob("*.py"),
     ]
 
     forbidden = re.compile(r"torch\.normal|\brandn|(?:np|numpy)\.random|^import random|from random import|\.gauss\(")

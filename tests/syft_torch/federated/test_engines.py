@@ -7,11 +7,11 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
-from syft_core.desk.errors import ReleaseDeniedError, ReleasePendingError  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 from syft_core.workers.party.turns import is_wanted  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
 from syft_torch.federated.engines import explain  # noqa: E402
+from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError  # noqa: E402
 
 from .trainers import STRATEGIES, make_data, make_samples, make_trainer, sgd, wide  # noqa: E402
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import syft_core as sy
-from syft_core.desk.errors import ReleaseDeniedError
 from syft_core.exceptions import GetNotPermittedError
 from syft_torch import federated as fl
+from syft_worker.desk.errors import ReleaseDeniedError
 
 from .owners import fill, find, owners
 

@@ -23,15 +23,15 @@ from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.errors import QuotaExceededError
-from syft_core.operating.quotas import QuotaGuard
-from syft_core.operating.recorder import rest
-from syft_core.operating.tokens import TokenFile
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.workers.addresses.requests import Elsewhere
 from syft_core.workers.party.turns import let_others_go_first
+from syft_worker.allowances import Allowance
+from syft_worker.errors import QuotaExceededError
+from syft_worker.quotas import QuotaGuard
+from syft_worker.recorder import rest
+from syft_worker.tokens import TokenFile
 from tests.network.processes import authenticate
 from tests.network.supervised import SupervisedWorker, supervise
 

@@ -6,10 +6,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.desk.errors import ReleasePendingError  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 from syft_torch.federated.errors import FederatedError  # noqa: E402
 from syft_torch.federated.sums import fetch_released, sum_columns  # noqa: E402
+from syft_worker.desk.errors import ReleasePendingError  # noqa: E402
 
 
 def test_the_sums_of_parts_are_those_of_all_rows(bob: Any, alice: Any) -> None:

@@ -16,9 +16,9 @@ import syft_core as sy
 from syft_core.exceptions import WorkerError
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.workers.party.virtual import VirtualWorker
+from syft_worker.allowances import Allowance
+from syft_worker.quotas import QuotaGuard
 from tests.network.processes import authenticate, start_worker
 from tests.network.proxy import Proxy
 

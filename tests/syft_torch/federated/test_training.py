@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import syft_core as sy
-from syft_core.desk.messages import AskRelease
 from syft_core.exceptions import (
     ConnectionLostError,
     GetNotPermittedError,
@@ -22,13 +21,14 @@ from syft_core.exceptions import (
 )
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.errors import QuotaExceededError
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.party.turns import is_wanted
+from syft_worker.allowances import Allowance
+from syft_worker.desk.messages import AskRelease
+from syft_worker.errors import QuotaExceededError
+from syft_worker.quotas import QuotaGuard
 
 torch = pytest.importorskip("torch")
 

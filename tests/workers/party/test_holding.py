@@ -11,7 +11,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402  # torch may be missing
-from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
 from syft_core.exceptions import ObjectNotFoundError, OperandChangedError  # noqa: E402
 from syft_core.messages import (  # noqa: E402
     HANDLERS,
@@ -32,6 +31,7 @@ from syft_core.workers.addresses.requests import Elsewhere  # noqa: E402
 from syft_core.workers.party.holding import hold_operands  # noqa: E402
 from syft_core.workers.party.turns import let_others_go_first  # noqa: E402
 from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
+from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
 from syft_torch.federated.training import Evaluate, Train  # noqa: E402
 
 from ...syft_torch.federated.settings import Setting  # noqa: E402

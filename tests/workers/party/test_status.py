@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import syft_core as sy
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.workers.party import status
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger
+from syft_worker.allowances import Allowance
+from syft_worker.quotas import QuotaGuard
 
 torch = pytest.importorskip("torch")
 

@@ -13,18 +13,6 @@ pytest.importorskip("torch")
 import torch
 
 import syft_core as sy
-from syft_core.crypto.messages import Deposit, OpenChannel, Prepare, RunProtocol
-from syft_core.desk.messages import (
-    AddApproval,
-    AskRelease,
-    DecideRequest,
-    FetchReleased,
-    FollowRequests,
-    ListApprovals,
-    ReviewRequests,
-    RevokeApproval,
-    ShowValues,
-)
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, SerdeError
 from syft_core.hook.forms import form
 from syft_core.ids import IdProvider
@@ -49,8 +37,6 @@ from syft_core.messages import (
     Store,
     Tag,
 )
-from syft_core.operating.allowances import Allowance
-from syft_core.operating.quotas import QuotaGuard
 from syft_core.peer import Peer
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
@@ -61,8 +47,22 @@ from syft_core.serde import Context, frames, from_frames
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.visibility import find_ids
+from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol
 from syft_torch.federated.training import Evaluate, Train
 from syft_torch.hook import TorchHook
+from syft_worker.allowances import Allowance
+from syft_worker.desk.messages import (
+    AddApproval,
+    AskRelease,
+    DecideRequest,
+    FetchReleased,
+    FollowRequests,
+    ListApprovals,
+    ReviewRequests,
+    RevokeApproval,
+    ShowValues,
+)
+from syft_worker.quotas import QuotaGuard
 
 EVE = Peer("phone@eve", "eve")
 ids = IdProvider()

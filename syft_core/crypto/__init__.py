@@ -1,7 +1,0 @@
-"""Computation on encrypted values: additive secret shares and the protocols on them."""
-
-from __future__ import annotations
-
-from syft_core.crypto.group import count, find_group, prepare
-
-__all__ = ["count", "find_group", "prepare"]

@@ -1,0 +1,1 @@
+"""What encrypted computation needs of numpy: kernels and rules of its operations."""

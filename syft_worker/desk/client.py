@@ -1,0 +1,68 @@
+"""Desk: the owner of a worker reviews requests and decides, over the same connection as any client."""
+
+from __future__ import annotations
+
+from syft_core.location import Location
+from syft_core.values import Json, Table
+from syft_worker.desk.messages import (
+    AddApproval,
+    DecideRequest,
+    ListApprovals,
+    ReviewRequests,
+    RevokeApproval,
+    ShowValues,
+)
+from syft_worker.desk.requests import Decision
+
+
+class Desk:
+    """The requests and standing approvals of a worker, for its owner.
+
+    ``location`` is a connection with the token of an administrator, e.g. ``WebsocketClientWorker(hook, host, port,
+    token=...)``.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+
+    def requests(self, state: str | None = None) -> list[Table]:
+        """Return the requests, the oldest first; with ``state``, only those in it."""
+        found: list[Table] = self.location.ask(ReviewRequests())
+        return [request for request in found if state in (None, request["state"])]
+
+    def show(self, request: object) -> Table:
+        """Return what is known about a request, without values."""
+        (found,) = self.location.ask(ReviewRequests((str(request),)))
+        return dict(found)
+
+    def values(self, request: object) -> list[Table]:
+        """Return a summary of what a request would release; the ledger records it as seen."""
+        return list(self.location.ask(ShowValues(str(request))))
+
+    def approve(self, request: object, why: str = "", digest: str | None = None) -> Table:
+        """Approve a request; with ``digest``, only if it is what was reviewed."""
+        return self._decide("approve", request, why, digest)
+
+    def deny(self, request: object, why: str, digest: str | None = None) -> Table:
+        """Deny a request."""
+        return self._decide("deny", request, why, digest)
+
+    def withdraw(self, request: object, why: str = "") -> Table:
+        """Take back an approval that was not used yet."""
+        return self._decide("withdraw", request, why, None)
+
+    def _decide(self, decision: Decision, request: object, why: str, digest: str | None) -> Table:
+        return dict(self.location.ask(DecideRequest(str(request), decision, why, digest)))
+
+    def approvals(self) -> list[Table]:
+        """Return the standing approvals."""
+        return list(self.location.ask(ListApprovals()))
+
+    def allow(self, name: str, request: object = None, **conditions: Json) -> Table:
+        """Add a standing approval, for what a request asks for, or with these conditions."""
+        message = AddApproval(name, conditions, None if request is None else str(request))
+        return dict(self.location.ask(message))
+
+    def revoke(self, name: str) -> Table:
+        """Revoke a standing approval."""
+        return dict(self.location.ask(RevokeApproval(name)))

@@ -1,0 +1,181 @@
+"""What a worker does when a peer asks for a release, and when its owner reviews requests and decides."""
+
+from __future__ import annotations
+
+from typing import get_args
+from weakref import ref
+
+from syft_core.peer import Peer
+from syft_core.pictures import one_line
+from syft_core.values import Table, Tensor
+from syft_core.workers.moving.departure import copy_without_gradient, detach, hold
+from syft_core.workers.moving.transfer import ends_elsewhere
+from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.store import Stored
+from syft_core.workers.running.execution import attribute
+from syft_core.workers.seeing.permissions import require_right_to_lease
+from syft_worker.desk.approvals import suggest_conditions
+from syft_worker.desk.comparison import compare
+from syft_worker.desk.errors import ReleaseError
+from syft_worker.desk.messages import (
+    AddApproval,
+    AskRelease,
+    DecideRequest,
+    FetchReleased,
+    FollowRequests,
+    ListApprovals,
+    ReviewRequests,
+    RevokeApproval,
+    ShowValues,
+)
+from syft_worker.desk.releases import releases_of
+from syft_worker.desk.requests import MAX_OPEN, Decision, ReleaseRequest, ReleaseRequests, Requested, record_request
+from syft_worker.desk.rule import take_copy
+from syft_worker.desk.summaries import summarize
+
+MAX_PARTIES = 64
+MAX_CLAIM = 200
+"""How many characters are kept of each text that an asker says about a request."""
+
+
+def _requests_of(worker: BaseWorker) -> ReleaseRequests:
+    """Return the requests to a worker, after closing those that have expired."""
+    requests = releases_of(worker).requests
+    requests.expire()
+    return requests
+
+
+# --- for those who ask
+
+
+def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
+    """Add a release request to the worker's list, and return its id."""
+    waiting = [request for request in _requests_of(worker).made_by(sender) if request.state == "open"]
+    if len(waiting) >= MAX_OPEN:
+        raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
+    if sender.behalf:
+        raise ReleaseError.on_behalf(str(sender), str(worker.id))
+    if not message.ids:
+        raise ReleaseError.nothing(str(worker.id))
+    labels = dict(zip(message.ids, message.labels, strict=False))
+    objects = []
+    for id in dict.fromkeys(message.ids):
+        entry = worker.object_store.entry(id)
+        require_right_to_lease(worker, entry, sender)
+        value = attribute(entry.value, message.attr)
+        if value is None or ends_elsewhere(value):
+            raise ReleaseError.elsewhere(id, str(worker.id))
+        copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
+        copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
+        objects.append(Requested(ref(entry), message.attr, copy, label=_shorten(labels.get(id, ""))))
+    parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
+    releases = releases_of(worker)
+    return releases.requests.add(sender, message.reason, objects, parties=parties, line=_shorten(message.line)).id
+
+
+def _shorten(text: object) -> str:
+    """Return a text of a peer in one line of limited length."""
+    return one_line(str(text)[:MAX_CLAIM])
+
+
+def follow_requests(worker: BaseWorker, message: FollowRequests, sender: Peer) -> list[dict[str, Tensor]]:
+    """Return the state of the sender's own requests: of all, or of some by id."""
+    own = {request.id: request for request in ([] if sender.behalf else _requests_of(worker).made_by(sender))}
+    for id in message.ids:
+        if id not in own:
+            raise ReleaseError.unknown(id, str(worker.id))
+    return [own[id].to_asker() for id in message.ids or own]
+
+
+def fetch_released(worker: BaseWorker, message: FetchReleased, sender: Peer) -> list[Tensor]:
+    """Return the copies of an approved request of the sender, also if the objects themselves are gone."""
+    own = [request for request in _requests_of(worker).made_by(sender) if request.id == message.request]
+    if not own or sender.behalf:
+        raise ReleaseError.unknown(message.request, str(worker.id))
+    (request,) = own
+    request.require_approval(str(worker.id))
+    worker.covered.add(id(message))
+    free = [requested for requested in request.objects if requested.is_free_for(message)]
+    leaving = [take_copy(message, request, requested, requested.copy) for requested in free]
+    hold(worker, message, leaving, sender, message.reason)
+    return [detach(worker, departure) for departure in leaving]
+
+
+# --- for the owner
+
+
+def _require_owner(worker: BaseWorker, sender: Peer) -> str:
+    """Return the name of the owner who sends a message; raise if it is somebody else."""
+    if not worker.is_owner(sender):
+        raise ReleaseError.not_owner(str(sender), str(worker.id))
+    return sender.user or str(sender)
+
+
+def review_requests(worker: BaseWorker, message: ReviewRequests, sender: Peer) -> list[Table]:
+    """Return what is known about requests, without values."""
+    _require_owner(worker, sender)
+    requests = _requests_of(worker)
+    found = [requests.find(id) for id in message.ids] if message.ids else list(requests)
+    return [describe_request(worker, request) for request in found]
+
+
+def describe_request(worker: BaseWorker, request: ReleaseRequest) -> Table:
+    """Return a request, how often its user got something of the same form, and a rule that would cover it."""
+    before = releases_of(worker).count_released(request)
+    return {**request.to_table(), "released_before": before, "rule": suggest_conditions(worker, request)}
+
+
+def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> Table:
+    """Decide on a request."""
+    by = _require_owner(worker, sender)
+    if message.decision not in get_args(Decision):
+        raise ReleaseError.decision(message.decision, ", ".join(get_args(Decision)))
+    decision: Decision = message.decision  # type: ignore[assignment]  # it is one of them
+    requests = _requests_of(worker)
+    return requests.decide(decision, message.request, message.why, by, message.digest).to_table()
+
+
+def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> list[Table]:
+    """Return standing approvals."""
+    _require_owner(worker, sender)
+    approvals = releases_of(worker).approvals
+    found = [approvals.find(name) for name in message.names] if message.names else list(approvals)
+    return [approval.to_table() for approval in found]
+
+
+def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Table:
+    """Add a standing approval."""
+    by = _require_owner(worker, sender)
+    releases = releases_of(worker)
+    request = None if message.request is None else _requests_of(worker).find(message.request)
+    conditions = {} if request is None else suggest_conditions(worker, request)
+    conditions |= message.conditions
+    if request is not None and not conditions["computed_from"]:
+        raise ReleaseError.untagged(request.id, str(worker.id))
+    return releases.approvals.add(message.name, conditions, by).to_table()
+
+
+def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -> Table:
+    """Revoke a standing approval."""
+    return releases_of(worker).approvals.revoke(message.name, _require_owner(worker, sender)).to_table()
+
+
+def show_values(worker: BaseWorker, message: ShowValues, sender: Peer) -> list[Table]:
+    """Return a summary of what a request would release, after recording that the owner sees it."""
+    by = _require_owner(worker, sender)
+    return look_at(worker, _requests_of(worker).find(message.request), by)
+
+
+def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]:
+    """Record that an owner sees what a request would release, and return a summary of it."""
+    record_request(worker, request, "seen", by)
+    shown = [requested for requested in request.objects if not requested.has_left]
+    return [
+        {
+            **({"label": requested.label} if requested.label else {}),
+            "object": requested.name,
+            **summarize(requested.copy, request.parties),
+            **compare(worker, requested.copy),
+        }
+        for requested in shown
+    ]
