@@ -1,5 +1,8 @@
 """The types of the names in ``__init__.py``, for type checkers: there they are looked up when they are first used."""
 
+import syft_mpc
+import syft_ray
+import syft_worker
 from syft_core import cli as cli
 from syft_core import demo as demo
 from syft_core import departures as departures
@@ -76,6 +79,10 @@ from syft_torch.hook import TorchHook as TorchHook
 from syft_worker import desk as desk
 from syft_worker.desk.members import AskedLocation as _AskedLocation
 from syft_worker.desk.members import OwnedWorker as _OwnedWorker
+
+crypto = syft_mpc
+operating = syft_worker
+ray = syft_ray
 
 # With the methods that the desk adds.
 class VirtualWorker(_VirtualWorker, _OwnedWorker): ...

@@ -73,8 +73,8 @@ def test_the_stub_has_the_names_of_the_facade() -> None:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 imports[alias.asname or alias.name] = f"{node.module}:{alias.name}"
-        elif isinstance(node, ast.Import):
-            imports |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign):  # Another name of a module.
+            imports |= {ast.unparse(target): ast.unparse(node.value) for target in node.targets}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             others.add(node.target.id)
         elif isinstance(node, ast.ClassDef):  # The class of the facade, with the methods that features add to it.
