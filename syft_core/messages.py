@@ -436,7 +436,7 @@ MAX_RESULTS = 1 << 16
 """How many results one command may predict."""
 
 Handler = Callable[[Any, Any, Peer], Any]
-"""A function of the worker, the message and its sender, which returns the answer or a process that yields requests."""
+"""A function of the worker, the message and its sender, which returns the answer."""
 HANDLERS: dict[type[Message], Handler] = {}
 """The commands, with what a worker does when it receives one."""
 ABANDON: dict[type[Message], Handler] = {}

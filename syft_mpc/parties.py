@@ -15,10 +15,9 @@ from syft_core.messages import Placed
 from syft_core.peer import Id, Peer, acting_for
 from syft_core.values import Nested, Tensor
 from syft_core.workers.addresses.local import LocalLocation
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.reservations import Reservation
 from syft_core.workers.party.store import Lineage, Maker, Operand, Stored, lineage_of
-from syft_core.workers.party.turns import let_others_go_first
+from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.execution import Operands
 from syft_core.workers.running.failures import require_success
@@ -56,7 +55,7 @@ _MAX_OPTION = 16
 """How many numbers an option may have."""
 
 
-def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
+def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> bool:
     """Join a group of parties: connect to the others, and exchange seeds with them."""
     names = (*message.parties, "" if message.provider is None else message.provider)
     position = message.rank if message.rank != PROVIDER else len(message.parties)
@@ -76,7 +75,8 @@ def open_channel(worker: Worker, message: OpenChannel, sender: Peer) -> Process:
     links = _Links(worker, message.id, sender.original, names, message.rank, kernels.arrays)
     channel = Channel(message.parties, message.provider, message.rank, kernels, links.post, links.ping, keys)
     worker.part(Channels).add(sender.original, message.id, channel)
-    yield Elsewhere(partial(_join, channel))
+    with worker.waiting():
+        _join(channel)
     if keys is None:  # Only now: a provider without all seeds must not claim to have the keys.
         worker.part(Channels).keep_keys(sender.original, message.id, channel.keys)
     return True
@@ -130,7 +130,7 @@ class _Links:
             raise ProtocolError.refused(location.id, str(error)) from None
 
 
-def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
+def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Nested:
     """Run a protocol with the other parties, and store the results."""
     channel = worker.part(Channels).find(sender.original, message.id)
     parents: list[Stored] = []
@@ -142,7 +142,8 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
             leaving = [Departure(entry, entry.value) for entry in parents]
             record(worker, leaving, sender, to, "opened at all parties")
     except Exception as error:
-        yield Elsewhere(partial(channel.refuse, message.number, error))
+        with worker.waiting():
+            channel.refuse(message.number, error)
         raise
     worker.stats.operations += 1
     ended: list[tuple[Nested, Exception | None]] = []
@@ -157,7 +158,8 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
         ended.append((result, error))
 
     with held if message.waits else nullcontext():
-        yield Elsewhere(partial(_run, channel, message, operands, finish))
+        with worker.waiting():
+            _run(channel, message, operands, finish)
         if not ended:
             return None  # The other parties, which the client starts next, will end it.
         result, failure = ended[0]
@@ -168,13 +170,14 @@ def run_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
         return _keep(worker, message, channel, parents, lineage, sender, result) if message.waits else result
 
 
-def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> Process:
+def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> None:
     """Tell the other parties that this one will not run a protocol, because an earlier command of the client failed."""
     channel = worker.part(Channels).find(sender.original, message.id)
-    yield Elsewhere(partial(channel.refuse, message.number, PartyFailedError.by(worker.id)))
+    with worker.waiting():
+        channel.refuse(message.number, PartyFailedError.by(worker.id))
 
 
-def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
+def prepare(worker: Worker, message: Prepare, sender: Peer) -> None:
     """Prepare the correlations of a protocol for later runs."""
     channel = worker.part(Channels).find(sender.original, message.id)
     try:
@@ -182,17 +185,18 @@ def prepare(worker: Worker, message: Prepare, sender: Peer) -> Process:
         if not 0 < message.times <= MAX_TIMES:
             raise ProtocolError(f"cannot prepare {message.name!r} {message.times} times: the limit is {MAX_TIMES}")
         specs = tuple(map(_spec, message.args))
-        with worker.reserve(sender, message.name, size=_bytes_of(specs)):  # Before it is rehearsed.
-            demands = (yield Elsewhere(partial(_rehearse, channel, message, specs))).demands
+        with worker.reserve(sender, message.name, size=_bytes_of(specs)), worker.waiting():  # Before it is rehearsed.
+            demands = _rehearse(channel, message, specs).demands
         size = message.times * _bytes_of(_dealt(demands)) if channel.rank == PROVIDER else 0
-        with worker.reserve(sender, message.name, size=size):
-            yield Elsewhere(partial(channel.prepare, message.number, demands, message.times))
+        with worker.reserve(sender, message.name, size=size), worker.waiting():
+            channel.prepare(message.number, demands, message.times)
     except Exception as error:
-        yield Elsewhere(partial(channel.refuse, message.number, error))
+        with worker.waiting():
+            channel.refuse(message.number, error)
         raise
 
 
-def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | Elsewhere | None:
+def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> None:
     """Take what another party sends, and continue the run that waits for it."""
     channel = worker.part(Channels).find(sender.original, message.id)
     rank = channel.rank_of(sender.id)
@@ -204,16 +208,22 @@ def accept_deposit(worker: Worker, message: Deposit, sender: Peer) -> Process | 
             _require_room_for_deposit(worker, message, sender.original)
             whole = channel.join(rank, message.number, payload, message.left)
             if whole is None:
-                return None
+                return
             payload = unpack(channel.arrays, whole)
         elif not (payload is None or (isinstance(payload, bytes) and message.number == SETUP)):
             raise ProtocolError("cannot accept a deposit: its payload has a wrong type (malformed message)")
     except ProtocolError as error:
-        return _refuse_deposit(channel, rank, message.number, error)
+        if message.number != SETUP:  # The run for which a party sent what cannot be used would wait for it.
+            unusable = ProtocolError.unusable(channel.name_of(rank), str(error))
+            with worker.waiting():
+                _advance(channel.receive(rank, message.number, unusable))
+        raise
     if message.number == SETUP:  # The answer to a seed is sent while the lock is not held.
-        return _receive(channel, rank, message.number, payload)
-    runs = channel.receive(rank, message.number, payload)
-    return Elsewhere(partial(_advance, runs)) if runs else None
+        with worker.waiting():
+            _advance(channel.receive(rank, message.number, payload))
+    elif runs := channel.receive(rank, message.number, payload):
+        with worker.waiting():
+            _advance(runs)
 
 
 def _require_room_for_deposit(worker: Worker, message: Deposit, client: Peer) -> None:
@@ -223,22 +233,10 @@ def _require_room_for_deposit(worker: Worker, message: Deposit, client: Peer) ->
         raise ProtocolError.too_many_bytes(size, held, limit)
 
 
-def _refuse_deposit(channel: Channel, rank: int, number: int, error: ProtocolError) -> Process:
-    """End the run for which a party sent what cannot be used, because it would wait for it; answer with the error."""
-    if number != SETUP:
-        yield from _receive(channel, rank, number, ProtocolError.unusable(channel.name_of(rank), str(error)))
-    raise error
-
-
 def _limit_bytes(worker: Worker, client: Peer) -> int:
     """Return how many bytes of a client may wait for its runs, and how many its kept masks may take."""
     quota = None if worker.guard is None else worker.guard.limit_message(client.user or "")
     return MAX_HELD if quota is None else min(quota, MAX_HELD)
-
-
-def _receive(channel: Channel, rank: int, number: int, payload: PartyPayload) -> Process:
-    runs = yield Elsewhere(partial(channel.receive, rank, number, payload))
-    yield Elsewhere(partial(_advance, runs))
 
 
 def _advance(runs: Sequence[ProtocolRun]) -> None:
@@ -433,7 +431,7 @@ def _run(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], fin
 def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
     """End a run with an error if nobody waits for it, or that names the party if one that it waits for is gone."""
     try:
-        let_others_go_first()
+        yield_turn()
         for rank in run.waits_for:
             channel.ping(rank)
             if waited >= LIMIT:

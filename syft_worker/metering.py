@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from math import inf
 from time import thread_time
-from types import GeneratorType
 from typing import Any
 
 from syft_core.exceptions import OperationNotAllowedError
@@ -14,9 +11,7 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.rules import leaves
 from syft_core.hook.signatures import note, signature_of
 from syft_core.messages import Placed
-from syft_core.peer import Peer
 from syft_core.values import Nested
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.reservations import Amounts, Reservation
 from syft_core.workers.party.status import OUT
 from syft_core.workers.party.store import Stored, keeps_gradient
@@ -26,7 +21,7 @@ from syft_worker.accounts import Account, Accounts
 from syft_worker.estimates import Estimate, infer, write_signature
 from syft_worker.incidents import Incidents
 from syft_worker.measures import bytes_beyond, bytes_of, ends_of
-from syft_worker.recorder import UsageRecorder, rest
+from syft_worker.recorder import UsageRecorder
 
 
 class Meter:
@@ -46,29 +41,29 @@ class Meter:
         if known is None or self._incidents.by_command or account.allowance.tier == "reviewed":
             known = self._require_allowed(account, execution, known)
         size, count = (known.bytes, known.count) if known.is_inferred else self._guess(account, execution)
-        if op.inplace or execution.status & OUT:
-            count = 0
+        count = 0 if op.inplace or execution.status & OUT else count
         if account.held or account.objects + count > account.most_objects or account.bytes + size > account.most_bytes:
             self._accounts.require(account, op.name, count, size)
         account.objects += count  # At once: a plan runs many operations.
         account.bytes += size
         recorder = self._recorder
-        before = thread_time() if account.has_rates else 0.0
+        if account.has_rates and not recorder.depth:
+            recorder.since = thread_time()
         recorder.begin(who, known.encoded)
         try:
-            answer = proceed(execution) if known.is_inferred else self._run_unknown(proceed, account, execution)
+            if known.is_inferred and op.process is None:
+                answer = proceed(execution)
+            else:
+                answer = self._run_special(proceed, account, execution, Amounts(count, size))
         finally:
             if not recorder.depth:
-                recorder.end(account, before)
+                recorder.end(account)
         if type(answer) is Placed and known.measured >= 0:
             entry = self._worker.object_store.entry(answer.id)
             if entry.value.nbytes <= known.measured:
                 account.leases += 1
                 entry.is_counted = True
                 return answer
-        elif type(answer) is GeneratorType:
-            held = Reservation(account.held, Amounts(count, size))
-            return self._take_turns(answer, account, sender, known.encoded, held)
         if answer is not None:
             self._compare(account, execution, known, Amounts(count, size), answer)
         return answer
@@ -106,8 +101,14 @@ class Meter:
             account.bytes = inf  # It is counted before the next command that needs some.
         return bytes_beyond([leaf for leaf in found or () if keeps_gradient(leaf) and leaf.grad is None], ()), 0
 
-    def _run_unknown(self, proceed: Stage, account: Account, execution: Execution) -> Nested:
-        """Run an operation of which the memory cannot be inferred; undo it if what it writes to grows too large."""
+    def _run_special(self, proceed: Stage, account: Account, execution: Execution, needed: Amounts) -> Nested:
+        """Run an operation that lets others go first, or of which the memory cannot be inferred.
+
+        What the first kind needs stays reserved. The second is undone if what it writes to grows too large.
+        """
+        if execution.op.process is not None:
+            with Reservation(account.held, needed):
+                return proceed(execution)
         ends = [] if execution.op.accumulates else execution.ends
         before = sum(map(bytes_of, ends))
         with restore_if_failed(ends):
@@ -142,26 +143,6 @@ class Meter:
         elif any(getattr(end, "requires_grad", False) for end in ends_of(values)):
             account.bytes = inf  # What its graph keeps is counted before the next command that needs some.
         accounts.add(account, execution.op.name, entries, more)
-
-    def _take_turns(
-        self, process: Process, account: Account, sender: Peer, operation: bytes, held: Reservation
-    ) -> Process:
-        """Run an operation that lets others go first: record it in each turn, and make its user wait for the rates."""
-        answer: Any = None
-        resume: Callable[[Any], Any] = process.send
-        with held:
-            while True:
-                try:
-                    request = resume(answer)
-                except StopIteration as end:
-                    return end.value
-                try:
-                    answer, resume = (yield request), process.send
-                except Exception as error:  # noqa: BLE001  # the process handles it
-                    answer, resume = error, process.throw
-                while seconds := account.cpu.wait():
-                    yield Elsewhere(partial(rest, min(seconds, 1.0)))
-                self._recorder.record(sender, operation)
 
 
 def _measure_plain(execution: Execution, values: list[Any]) -> int:

@@ -11,16 +11,13 @@ Rates (messages, CPU seconds) slow a user down, and raise an error if the user w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from time import thread_time
-from types import GeneratorType
+from collections.abc import Mapping
 from typing import Any
 
 from syft_core.messages import Message, Run, Search, Store
 from syft_core.peer import Id, Peer
 from syft_core.pictures import one_line
 from syft_core.values import Function, Outcome
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.reservations import Amounts, Reservation
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
@@ -54,7 +51,8 @@ class QuotaGuard:
         self._incidents = Incidents(0) if incidents is None else incidents
         """What ended earlier processes."""
         self._recorder = UsageRecorder(self._accounts, activity)
-        self.watch = self._recorder.watch
+        self.watch, self.rest = self._recorder.watch, self._recorder.rest
+        self.pause, self.resume = self._recorder.pause, self._recorder.resume
         self.meter = Meter(worker, self._accounts, self._recorder, self._incidents).run
 
     def configure(self, users: Mapping[str, Allowance]) -> None:
@@ -117,26 +115,29 @@ class QuotaGuard:
             self._require_rates(message, sender)
         if type(message) is not Run:
             return self._handle(handler, worker, message, sender)
-        answer = handler(worker, message, sender)  # ``meter`` does the rest, when the operands are known.
-        if type(answer) is GeneratorType or type(answer) is Elsewhere:
-            return self._follow(answer, message, sender, b"", Amounts())
-        return answer
+        return handler(worker, message, sender)  # ``meter`` does the rest, when the operands are known.
 
     def _handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         account, _ = self._accounts.known.get(sender) or self._accounts.find(sender)
-        doing, needed = self._name(message, account.user), self._require_amounts(account, message)
+        doing = self._name(message, account.user)
+        self._require_amounts(account, message)
         answer = self._watch(doing, sender, handler, worker, message, sender)
-        if type(answer) is GeneratorType or type(answer) is Elsewhere:
-            return self._follow(answer, message, sender, doing, needed)
         self._settle(account, message, answer)
         return answer
+
+    def hold(self, message: Message, sender: Peer) -> Reservation:
+        """Reserve what a message that waits or gives turns needs, with the tensors in it; raise unless it fits."""
+        account, _ = self._accounts.find(sender)
+        needed = Amounts() if type(message) is Run else self._require_amounts(account, message)
+        if given := bytes_of_message(message):
+            needed = needed._replace(bytes=needed.bytes + given)
+            self._accounts.require(account, _describe(message), needed.objects, needed.bytes)
+        return Reservation(account.held, needed)
 
     def _watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
         """Let a command run; also add what it has stored if it fails."""
         try:
             return self.watch(doing, sender, function, *args)
-        except StopIteration:
-            raise
         except BaseException:
             self._accounts.add_stored()
             raise
@@ -178,43 +179,6 @@ class QuotaGuard:
                 raise QuotaExceededError.copies(doing, account.user, leaving + size, limit)
         return size
 
-    def _follow(
-        self, answer: Process | Elsewhere, message: Message, sender: Peer, doing: bytes, needed: Amounts
-    ) -> Process:
-        """Reserve what a message that waits or gives turns needs, with the tensors in it; return its process."""
-        account, _ = self._accounts.find(sender)
-        if given := bytes_of_message(message):
-            needed = needed._replace(bytes=needed.bytes + given)
-            self._accounts.require(account, _describe(message), needed.objects, needed.bytes)
-        process = _make_process(answer) if isinstance(answer, Elsewhere) else answer
-        return self._run(process, account, message, sender, doing, Reservation(account.held, needed))
-
-    def _run(
-        self, process: Process, account: Account, message: Message, sender: Peer, doing: bytes, held: Reservation
-    ) -> Process:
-        """Run a process; what it does counts, the waiting does not."""
-        resume: Callable[[Any], Any] = process.send
-        answer: Any = None
-        with held:
-            while True:
-                try:
-                    request = self._watch(doing, sender, resume, answer)
-                except StopIteration as end:
-                    answer = end.value
-                    break
-                before = thread_time() if account.has_rates else 0.0
-                place = self._recorder.begin_apart(sender, doing, request)
-                try:
-                    answer, resume = (yield request), process.send
-                except Exception as error:  # noqa: BLE001  # the process handles it
-                    answer, resume = error, process.throw
-                finally:
-                    self._recorder.end_apart(place)
-                if account.has_rates:  # The thread also runs protocols; it uses no time while it waits.
-                    account.cpu.use(thread_time() - before)
-        self._settle(account, message, answer)
-        return answer
-
     def _settle(self, account: Account, message: Message, answer: Any) -> None:
         """Add what a message has created to what its sender has; drop it and raise if it exceeds a quota."""
         facts, here = message.facts, self._worker.id
@@ -250,10 +214,6 @@ class QuotaGuard:
     def _measure(self, ids: tuple[Id, ...]) -> int:
         """Return how many bytes copies of objects have."""
         return sum([bytes_of_copy(entry.value) for entry in self._find_objects(ids)])
-
-
-def _make_process(request: Elsewhere) -> Process:
-    return (yield request)
 
 
 def _describe(message: Message) -> str:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import threading
 from time import sleep, thread_time
+from typing import NamedTuple
 
 from syft_core.peer import Peer
 from syft_core.values import Function, Outcome
-from syft_core.workers.addresses.requests import Elsewhere, Request
-from syft_core.workers.party.turns import let_others_go_first
+from syft_core.workers.party.turns import yield_turn
 from syft_worker.accounts import Account, Accounts
 from syft_worker.activity import Activity
 
 
-def rest(seconds: float) -> None:
-    """Wait, unless nobody waits for the result."""
-    let_others_go_first()
-    sleep(seconds)
-
-
-def is_waiting(request: Elsewhere) -> bool:
-    """Return whether a command only waits for its next turn."""
-    function = request.function
-    return function is let_others_go_first or getattr(function, "func", None) is rest
-
-
 class _Batch(threading.local):
     number = 0
+
+
+class Paused(NamedTuple):
+    """A command that does not have the lock of the worker."""
+
+    depth: int
+    """How many commands were being executed, one inside the other."""
+    doing: tuple[bytes, bytes]
+    """Who executes what."""
+    since: float
+    """The processor time of this thread until which its user was charged."""
+    place: int
+    """Where it is recorded meanwhile, or 0 if it only waits."""
 
 
 class UsageRecorder:
@@ -36,20 +37,24 @@ class UsageRecorder:
         self._accounts, self.activity = accounts, activity
         self.depth = 0
         """How many commands are being executed, one inside the other."""
+        self.since = 0.0
+        """The processor time of this thread for which nobody has been charged yet, if rates are limited."""
         self.batch = _Batch()
         """The number of the batch that this thread executes."""
+        self._doing = b"", b""
 
     def watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
         """Call a function that does something with a message; record it, and charge the user for the time."""
         account, _ = self._accounts.known.get(sender) or self._accounts.find(sender)
-        before = thread_time() if account.has_rates else 0.0
+        if account.has_rates:
+            self.since = thread_time()
         self.depth += 1
         try:
             self.record(sender, doing)
             return function(*args)
         finally:
             self.depth -= 1
-            self.end(account, before)
+            self.end(account)
 
     def record(self, sender: Peer, operation: bytes) -> None:
         """Record what is executed next."""
@@ -60,23 +65,38 @@ class UsageRecorder:
     def begin(self, who: bytes, operation: bytes) -> None:
         """Record what is executed next for somebody."""
         if self.activity is not None:
+            self._doing = who, operation
             self.activity.begin(who, self.batch.number, operation)
 
-    def begin_apart(self, sender: Peer, operation: bytes, request: Request) -> int:
-        """Record that a command computes without the lock of the worker; return where, or 0 if it only waits."""
-        if self.activity is None or type(request) is not Elsewhere or is_waiting(request):
-            return 0
-        _, who = self._accounts.known.get(sender) or self._accounts.find(sender)
-        return self.activity.begin_apart(who, self.batch.number, operation)
-
-    def end_apart(self, place: int) -> None:
-        """Record that such a command continues under the lock of the worker."""
-        if place and self.activity is not None:
-            self.activity.end_apart(place)
-
-    def end(self, account: Account, before: float) -> None:
-        """Charge a user for the time since ``before``; record that nothing is executed after the outermost block."""
+    def end(self, account: Account) -> None:
+        """Charge a user for the time until now; record that nothing is executed after the outermost block."""
         if account.has_rates:
-            account.cpu.use(thread_time() - before)
+            now = thread_time()
+            account.cpu.use(now - self.since)
+            self.since = now
         if self.activity is not None and not self.depth:
             self.activity.end()
+
+    def pause(self, sender: Peer, is_idle: bool) -> Paused:
+        """Record that a command releases the lock of the worker; unless it is idle, it computes without the lock."""
+        account, _ = self._accounts.known.get(sender) or self._accounts.find(sender)
+        depth, doing, self.depth, self._doing = self.depth, self._doing, 0, (b"", b"")
+        self.end(account)
+        place = 0
+        if self.activity is not None and not is_idle and any(doing):
+            place = self.activity.begin_apart(doing[0], self.batch.number, doing[1])
+        return Paused(depth, doing, self.since, place)
+
+    def resume(self, paused: Paused) -> None:
+        """Record that a paused command goes on. Processor time of the pause counts: this thread may run protocols."""
+        self.depth, doing, self.since, place = paused
+        if self.activity is not None and any(doing):
+            self.activity.end_apart(place)
+            self.begin(*doing)
+
+    def rest(self, sender: Peer) -> None:
+        """Wait as long as a user exceeds a rate, unless nobody waits for the result."""
+        account, _ = self._accounts.find(sender)
+        while seconds := account.cpu.wait():
+            sleep(min(seconds, 1.0))
+            yield_turn()

@@ -81,8 +81,8 @@ class Op:
     describe: Callable[[Op], Facts] = lambda _op: Facts()
     """Return the facts about the operation."""
     process: Function | None = None
-    """For an operation that runs long: takes the ``Execution``, and returns a process that computes the result and lets
-    others go first from time to time. ``run`` then only shows the forms of results, on examples."""
+    """For an operation that runs long: takes the ``Execution``, computes the result, and lets others go first from time
+    to time. ``run`` then only shows the forms of results, on examples."""
 
     first = _Fact[str]()
     writes = _Fact[Places]()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from time import monotonic
-from types import GeneratorType
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -36,10 +35,9 @@ from syft_core.plans.schedule import Schedule
 from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Tensor
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
-from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
+from syft_core.workers.party.turns import TURN_SECONDS
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.authorization import require_command
 from syft_core.workers.running.changes import change
@@ -64,7 +62,7 @@ def require_known_operations(worker: Worker, program: Program) -> None:
     program.prepared  # noqa: B018  # Looks up all operations.
 
 
-def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
+def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Nested:
     """Run a plan on stored objects and numbers, and store the tensors that it returns.
 
     It takes turns with other commands only if it takes long.
@@ -97,7 +95,7 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Process:
     for argument in entries if of_others else ():
         argument.disown()
     with _isolate(routine):
-        kept = yield from call.run()
+        kept = call.run()
     for placed in kept.values() if of_others else ():
         worker.object_store.entry(placed.id).disown()
     if not program.begun:
@@ -232,7 +230,7 @@ class _Call:
         own = [entry for entry in entries if entry.holder == sender.id and entry.giver in (None, sender)]
         return NOTHING.union(*[entry.root or NOTHING for entry in own])
 
-    def run(self) -> Process:
+    def run(self) -> dict[int, Placed]:
         """Run all steps, each with the stages that its status requires.
 
         Commands of others may be executed in between, as with single operations.
@@ -246,16 +244,14 @@ class _Call:
                 for operation in segment.operations:
                     place = operation.place
                     if monotonic() > turn:
-                        yield Elsewhere(let_others_go_first)
-                        self.schedule = None  # They may have changed a form.
+                        self.worker.yield_turn()
                         turn = monotonic() + TURN_SECONDS
+                    if self.worker.held is not None:  # Others went first, and may have changed a form.
+                        self.schedule = None
                     if operation.op is None:
                         found = self._compute_number(operation)
                     else:
                         found = self._execute(operation, modes, differ)
-                    if type(found) is GeneratorType:
-                        found = yield from found
-                        self.schedule = None
                     self._put(operation, found)
             if self.schedule is not None:
                 self.schedule.finish()

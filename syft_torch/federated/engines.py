@@ -20,7 +20,7 @@ from syft_core.exceptions import GetNotPermittedError, SyftError
 from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.values import Kwargs, Nested, Tensor
-from syft_core.workers.party.turns import let_others_go_first
+from syft_core.workers.party.turns import yield_turn
 from syft_torch.federated import loops
 from syft_torch.federated.clients import Client, Job
 from syft_torch.federated.layout import MAX_COUNT, Layout
@@ -224,7 +224,7 @@ class StackedEngine(Engine):
     def _open(self, task: Task, stack: ExitStack) -> bool:
         try:
             stack.enter_context(task.client.open())
-            let_others_go_first()
+            yield_turn()
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
             self._ready.append((task, error.with_traceback(None)))
             return False

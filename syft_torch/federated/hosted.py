@@ -15,7 +15,7 @@ from syft_core.exceptions import WorkerError
 from syft_core.hook.hook import current_worker
 from syft_core.peer import Id
 from syft_core.values import Kwargs, Nested, Tensor
-from syft_core.workers.party.turns import let_others_go_first
+from syft_core.workers.party.turns import yield_turn
 from syft_ray.actor import Actor
 from syft_ray.errors import ActorLostError
 from syft_ray.host import AgentPlace
@@ -177,7 +177,7 @@ class TrainingAgent:
                 rows[place] = self._acceptance.explain(error), 0, 0.0, 0
         while len(self._engine):
             done, outcome = self._engine.take()
-            let_others_go_first()  # A sign of life: the training itself may have been too short for one.
+            yield_turn()  # A sign of life: the training itself may have been too short for one.
             why = self._acceptance.explain(outcome)
             if isinstance(outcome, Update) and why is None:
                 collected.add(done.version, outcome)

@@ -14,7 +14,7 @@ from torch.func import vmap
 
 from syft_core.peer import Id
 from syft_core.values import Kwargs, Nested, Tensor
-from syft_core.workers.party.turns import let_others_go_first
+from syft_core.workers.party.turns import yield_turn
 from syft_torch.federated import optimizers
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.layout import Layout
@@ -361,7 +361,7 @@ def train_stacked(
             _clip_grads(trained, settings.clip_grad)
         optimizer.step()
         total, seen = total + losses.detach() * length, seen + length
-        let_others_go_first()
+        yield_turn()
     if not shape.layout.is_uniform:
         flat = shape.layout.join(tensors, (count,))
     return clip(flat.sub_(weights), settings.clip, shape.layout), total / seen

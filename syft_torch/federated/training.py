@@ -7,11 +7,11 @@ is one operation: it passes the same stages, and its results stay on the worker 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
-from types import GeneratorType
 from typing import ClassVar
 
 import torch
@@ -24,9 +24,8 @@ from syft_core.messages import Message, MessageFacts, register_message
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.store import lineage_of
-from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
+from syft_core.workers.party.turns import TURN_SECONDS
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.changes import change_count
 from syft_core.workers.running.execution import Execution
@@ -107,12 +106,12 @@ class Evaluate(OnData):
         return range(self.result, self.result + 1)
 
 
-def train(worker: Worker, message: Train, sender: Peer) -> Process:
+def train(worker: Worker, message: Train, sender: Peer) -> Nested:
     """Train a model on stored data, as one operation."""
     return _handle(worker, message, sender, message.correction, message.seed, 2)
 
 
-def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Process:
+def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Nested:
     """Compute metrics of a model on stored data, as one operation."""
     return _handle(worker, message, sender, None, None, 1)
 
@@ -132,7 +131,7 @@ class _Execution(Execution):
         return self.found_memo
 
 
-def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, seed: int | None, count: int) -> Process:
+def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, seed: int | None, count: int) -> Nested:
     framework = worker.attributes_of("torch")
     programs = [_find_program(worker, id, sender) for id in message.plans]
     operation = _find_operation(framework, programs, message)
@@ -146,8 +145,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     needed = 0 if worker.guard is None else operation.measure_memory(execution.args)
     worker.stats.operations += 1
     with worker.reserve(sender, operation.op.name, count, needed), framework.isolate() or nullcontext():
-        answer = execute(execution)
-        return (yield from answer) if type(answer) is GeneratorType else answer
+        return execute(execution)
 
 
 def _find_program(worker: Worker, id: int | str, sender: Peer) -> Program:
@@ -294,43 +292,45 @@ class LoopOp:
             return found
         return torch.zeros_like(weights), torch.zeros((), dtype=torch.float64, device=weights.device)
 
-    def process(self, execution: _Execution) -> Process:
+    def process(self, execution: _Execution) -> Nested:
         """Compute the result, and let others go first from time to time."""
-        versions = list(map(change_count, execution.args[2:]))
-        steps = self._run(execution)
-        while True:
-            try:
-                request = next(steps)
-            except StopIteration as end:
-                self._require_unchanged(execution, versions)
-                execution.lineage = lineage_of(execution.parents)
-                return end.value
-            except Exception:
-                self._require_unchanged(execution, versions)
-                raise
-            yield request
-            self._require_unchanged(execution, versions)
-
-    def _run(self, execution: _Execution) -> Process:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         if (known := loops.take_stacked(execution.worker.id, execution.result)) is not None:
             return known
+        versions = list(map(change_count, execution.args[2:]))
         fixed, parts = self._arrange(tensors)
         if self.is_training:
             loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
-        # On data that the sender may not read, random numbers come from a generator that it does not know.
-        seed = execution.seed if execution.is_readable and self.op.random else None
-        state = None if seed is None else [torch.Generator().manual_seed(seed & loops.MASK).get_state()]
-        while True:
-            turn = monotonic() + TURN_SECONDS
-            with nullcontext() if state is None else loops.seeded(state), torch.enable_grad():
-                result = _advance(loop, turn)
-            if result is not None:
-                return result
-            yield Elsewhere(let_others_go_first)
+        protect = self._protect_generator(execution)
+        try:
+            while True:
+                turn = monotonic() + TURN_SECONDS
+                with protect(), torch.enable_grad():
+                    result = _advance(loop, turn)
+                if result is not None:
+                    break
+                execution.worker.yield_turn()
+                self._require_unchanged(execution, versions)
+        finally:
+            self._require_unchanged(execution, versions)
+        execution.lineage = lineage_of(execution.parents)
+        return result
+
+    def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
+        """Return what makes a context for the random numbers of a turn.
+
+        On data that the sender may not read, they come from a generator that it does not know.
+        """
+        if not self.op.random:
+            return nullcontext
+        if not execution.is_readable:
+            return partial(execution.framework.protect_rng, self.op)
+        if execution.seed is None:
+            return nullcontext
+        return partial(loops.seeded, [torch.Generator().manual_seed(execution.seed & loops.MASK).get_state()])
 
     def _arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Return the fixed tensors, and the parts of the data; those of several datasets are joined."""

@@ -12,7 +12,7 @@ import pytest
 import syft_core as sy
 from syft_core.exceptions import OperandChangedError
 from syft_core.network.identity import Identity
-from syft_core.workers.party.turns import let_others_go_first
+from syft_core.workers.party.turns import yield_turn
 
 from ..waiting import wait_until
 from .served import Served, serve
@@ -37,7 +37,7 @@ class Turn:
     def __call__(self) -> None:
         self.began.set()
         self.ended.wait(60)
-        let_others_go_first()
+        yield_turn()
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turn]:
     turn = Turn()
     for module in ("syft_core.plans.running", "syft_torch.federated.training"):
         monkeypatch.setattr(f"{module}.TURN_SECONDS", -1)
-        monkeypatch.setattr(f"{module}.let_others_go_first", turn)
+    monkeypatch.setattr("syft_core.workers.party.worker.yield_turn", turn)
     yield turn
     turn.ended.set()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from typing import Any
 from weakref import ref
@@ -34,7 +34,6 @@ from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.permissions import unless_private
 from syft_worker.allowances import Allowance, make_policy
@@ -483,75 +482,68 @@ def make_message(kind: type[Message]) -> Message:
     return kind(**given)
 
 
-def wait(times: int, fails: bool) -> Process:
-    for _ in range(times):
-        yield Elsewhere(lambda: None)
-    if fails:
-        raise SyftError("by a test")
-    return None
-
-
-def advance(process: Process, times: int) -> None:
-    for _ in range(times):
-        next(process)
-
-
 KINDS_OF_MESSAGES = sorted(HANDLERS, key=lambda kind: kind.code)
+
+
+def wait_with(worker: Any, message: Message, *did: Callable[[], object]) -> None:
+    """Handle a message, whose handler waits while each of the functions is called."""
+
+    def wait(worker: Any, _message: Message, _sender: Peer) -> None:
+        for do in did:
+            with worker.waiting():
+                do()
+
+    with worker.lock, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HANDLERS, type(message), wait)
+        patch.setattr(type(message), "facts", replace(message.facts, waits=True))
+        worker.handle(message, MALLORY)
+
+
+def fail() -> None:
+    raise SyftError("by a test")
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_MESSAGES, ids=lambda kind: kind.__name__)
 def test_nothing_stays_reserved_whichever_message_fails_at_whichever_stage(far: Any, kind: type[Message]) -> None:
     guard = far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10**6)})
     account = guard.account_of("eve")
-    ends: list[Callable[[Process], Any]] = [
-        lambda process: process.close(),
-        lambda process: process.throw(SyftError("by a test")),
-        lambda process: process.throw(KeyboardInterrupt()),
-        lambda process: advance(process, 9),
-        lambda process: None,
-    ]
 
-    def fail(*_: Any) -> None:
-        raise SyftError("by a test")
-
-    with pytest.raises(SyftError, match="by a test"):
-        guard.handle(fail, far, make_message(kind), MALLORY)
-    assert account.held == {}
-    for stage, end, fails in product(range(3), ends, (True, False)):
-        process = guard.handle(lambda *_, fails=fails: wait(3, fails), far, make_message(kind), MALLORY)
+    def look() -> None:
         assert len(account.held) == 1
-        advance(process, stage)
-        with suppress(SyftError, KeyboardInterrupt, StopIteration):
-            end(process)
-        del process
+
+    for stage, end in product(range(3), (fail, interrupt, look)):
+        with suppress(SyftError, KeyboardInterrupt):
+            wait_with(far, make_message(kind), *[look] * stage, end, look)
         assert account.held == {}
         assert account.reserved == (0, 0, 0)
 
 
 def test_what_a_waiting_command_needs_counts_for_the_next_one(far: Any) -> None:
-    guard = far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10_000)})
-    message = Run("torch", "torch.cat", ([torch.ones(1500)],), None, 5)
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10_000)})
 
-    process = guard.handle(lambda *_: wait(2, fails=False), far, message, MALLORY)
+    def store() -> None:
+        with pytest.raises(QuotaExceededError, match="would then have 12,000 bytes"):
+            ask(far, Store(1, torch.ones(1500)), sender=MALLORY)
 
-    with pytest.raises(QuotaExceededError, match="would then have 12,000 bytes"):
-        ask(far, Store(1, torch.ones(1500)), sender=MALLORY)
-    with pytest.raises(StopIteration):
-        advance(process, 3)
+    wait_with(far, Run("torch", "torch.cat", ([torch.ones(1500)],), None, 5), store)
     ask(far, Store(1, torch.ones(1500)), sender=MALLORY)
 
 
 def test_copies_that_are_being_sent_count_together(far: Any) -> None:
-    guard = far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10_000)})
+    far.guard = QuotaGuard(far, {"eve": Allowance(bytes=10_000)})
     ask(far, Store(1, torch.ones(1500)), sender=MALLORY)
     message = Forward(1, None, "alice", 3)
 
-    process = guard.handle(lambda *_: wait(2, fails=False), far, message, MALLORY)
+    def send_again() -> None:
+        with pytest.raises(QuotaExceededError, match="the objects would have 12,000 bytes when they leave"):
+            wait_with(far, message)
 
-    with pytest.raises(QuotaExceededError, match="the objects would have 12,000 bytes when they leave"):
-        guard.handle(lambda *_: wait(2, fails=False), far, message, MALLORY)
-    process.close()
-    guard.handle(lambda *_: wait(2, fails=False), far, message, MALLORY).close()
+    wait_with(far, message, send_again)
+    wait_with(far, message)
 
 
 def test_what_a_function_of_the_owner_returns_is_dropped_if_it_exceeds_the_quota(far: Any) -> None:

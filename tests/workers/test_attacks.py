@@ -42,11 +42,11 @@ from syft_core.plans.messages import RunPlan  # noqa: E402
 from syft_core.plans.program import MAX_SLOTS, Program, Routine, Slot, Step  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.addresses.requests import drive  # noqa: E402
 from syft_core.workers.addresses.tickets import Mandate  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_worker.desk.messages import AskRelease  # noqa: E402
 
+from ..meanwhile import meanwhile  # noqa: E402
 from .test_authority import ANN, MALLORY, ask, at, load, run  # noqa: E402
 
 SECRET = [86753.0, 1.0, 4.0]
@@ -472,12 +472,15 @@ def test_an_unreviewed_operation_runs_on_public_data_only(hook: Any) -> None:
 def test_what_is_written_into_an_object_while_it_moves_stays(hook: Any, bob: Any, message: Any) -> None:
     alice = VirtualWorker(hook, id="alice")
     ask(bob, Store(1, torch.zeros(3)))
-    process = bob.step(bob.handle(message, MALLORY), MALLORY)
 
-    request = next(process)
-    ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, "secret")))
-    with pytest.raises(OperandChangedError, match="on worker 'bob': meanwhile another command changed what it uses"):
-        drive(process, request)
+    def write(_message: Any) -> None:
+        ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, "secret")))
+
+    changed = pytest.raises(
+        OperandChangedError, match="on worker 'bob': meanwhile another command changed what it uses"
+    )
+    with meanwhile(bob, write), changed, bob.lock:
+        bob.handle(message, MALLORY)
 
     assert alice.get_obj(2).tolist() == [0.0] * 3
     assert bob.get_obj(1).tolist() == SECRET

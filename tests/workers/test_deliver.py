@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections import deque
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,8 +16,7 @@ from syft_core.messages import Batch, Call, Fetch, Forward, Placed, Release, Rep
 from syft_core.peer import Peer  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.serde import Context, frames, from_frames  # noqa: E402
-from syft_core.workers.addresses.requests import Ask  # noqa: E402
-from syft_core.workers.addresses.wire import WireLocation  # noqa: E402
+from syft_core.workers.addresses.local import LocalLocation  # noqa: E402
 from syft_core.workers.party.store import Stored  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
@@ -147,44 +147,33 @@ def test_a_reply_does_not_change_with_what_is_stored(bob: Any) -> None:
 # --- other parties
 
 
-class Somewhere(WireLocation):
-    """A location whose messages the test answers."""
-
-    def send_frames(self, sent: Any) -> None: ...
-
-    def receive_frames(self, wait: bool) -> Any: ...
-
-
 def test_two_workers_that_forward_to_each_other_do_not_deadlock(hook: Any) -> None:
     workers = {name: VirtualWorker(hook, id=name, auto_add=False) for name in ("bob", "alice")}
+    both_wait = threading.Barrier(2)
     for one, other in (("bob", "alice"), ("alice", "bob")):
-        workers[one].add_worker(Somewhere(workers[one], other))
+        workers[one].add_worker(_Slow(workers[one], workers[other], both_wait))
         say(workers[one], Store(1, torch.full((2,), float(len(one)))))
-    loop: deque[Any] = deque()
-    for one, other in (("bob", "alice"), ("alice", "bob")):
-        sent = frames(Batch(2, (Forward(1, None, other, 5),), True), Context(worker=workers[one]))
-        loop.append((workers[one].serve(sent, STRANGER), None, []))
 
-    answers = []
-    while loop:  # Both have begun before one of them is answered.
-        process, answer, waiting = loop.popleft()
-        try:
-            request = process.send(answer)
-        except StopIteration as end:
-            if waiting:
-                loop.append((*waiting, from_frames(end.value, Context(worker=workers["bob"])).value, []))
-            else:
-                answers.append(from_frames(end.value, Context(worker=workers["bob"])))
-            continue
-        assert type(request) is Ask
-        peer = Peer("bob" if request.location.id == "alice" else "alice")
-        asked = frames(Batch(1, (request.message,), True, request.behalf), Context(worker=workers["bob"]))
-        serving = workers[request.location.id].serve(asked, peer, delegates=lambda _peer: True)
-        loop.append((serving, None, [process]))
+    with ThreadPoolExecutor(2) as threads:
+        moves = [("bob", "alice"), ("alice", "bob")]
+        answers = [threads.submit(say, workers[one], Forward(1, None, other, 5)) for one, other in moves]
+        replies = [answer.result(60) for answer in answers]
 
-    assert [reply.failure for reply in answers] == [None, None]
+    assert [reply.failure for reply in replies] == [None, None]
     assert workers["alice"].get_obj(5).tolist() == [3.0, 3.0]
     assert workers["bob"].get_obj(5).tolist() == [5.0, 5.0]
+
+
+class _Slow(LocalLocation):
+    """The location of a worker that gets the message when others wait, too."""
+
+    def __init__(self, client: Any, worker: Any, others: threading.Barrier) -> None:
+        super().__init__(client, worker)
+        self.others = others
+
+    def ask(self, message: Any) -> Any:
+        self.others.wait(60)
+        return super().ask(message)
 
 
 def test_a_message_does_not_contain_its_sender(hook: Any, bob: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from _thread import RLock
 from collections.abc import Callable, Hashable, Sequence
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from syft_core.hook.forms import Form
@@ -13,7 +12,6 @@ from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
-from syft_core.workers.addresses.requests import drive
 from syft_core.workers.moving.departure import is_frozen
 from syft_core.workers.moving.transfer import give_away, hand_over
 from syft_core.workers.seeing.trace import record, traces
@@ -49,12 +47,11 @@ class LocalLocation(Location):
         if lock.queue or not lock.acquire(False):  # `with lock` in line: every operation comes here.
             lock.wait(peer)
         try:
-            reply = worker.handle(message, peer)
+            return worker.handle(message, peer)
         finally:
             RLock.release(lock)
             if lock.queue:
                 lock.choose()
-        return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
 
     tell = ask
 
@@ -67,12 +64,7 @@ class LocalLocation(Location):
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Read the forms from the objects."""
-        peer = self._peer()
-        with self.worker.lock.of(peer):
-            forms = self.worker.describe(Describe(tuple(ids), attr), peer)
-        if type(forms) is GeneratorType:
-            forms = drive(self.worker.step(forms, peer))
-        return forms  # type: ignore[no-any-return]  # the result of the handler
+        return self.worker.describe(Describe(tuple(ids), attr), self._peer())  # type: ignore[no-any-return]  # the forms
 
     def peek(self, id: Id, attr: str | None = None) -> Tensor:
         """Return a plain tensor, or its gradient or data."""
@@ -110,8 +102,7 @@ class LocalLocation(Location):
             if message.facts.returns_objects:
                 return self._fetch(message, peer)
             with worker.lock.of(peer):
-                reply = worker.handle(message, peer)
-            return drive(worker.step(reply, peer)) if type(reply) is GeneratorType else reply
+                return worker.handle(message, peer)
         finally:
             worker.settle((message,))
 
@@ -129,8 +120,6 @@ class LocalLocation(Location):
                 at_once, worker.is_handing_over = worker.is_handing_over, False
             if at_once and is_frozen(reply):
                 return self._hand_over(message, reply, peer)
-        if type(reply) is GeneratorType:
-            reply = drive(worker.step(reply, peer))
         return self._hand_over(message, reply, peer)
 
     def _hand_over(self, message: Message, reply: Outcome, peer: Peer) -> Outcome:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from syft_core.exceptions import ValueRefusedError
 from syft_core.values import Nested
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.running.changes import note_changes
@@ -15,12 +12,13 @@ from syft_core.workers.running.keeping import keep_result
 from syft_core.workers.seeing.disclosure import require_undisclosed
 
 
-def relay(proceed: Stage, execution: Execution) -> Process:
+def relay(proceed: Stage, execution: Execution) -> Nested:
     """Run an operation without the lock of this worker, which waits for another one; store pointers to the results."""
     if not execution.is_readable:
         require_undisclosed(execution)
     try:
-        outcome = yield Elsewhere(partial(_try, proceed, execution))
+        with execution.worker.waiting():
+            outcome = _try(proceed, execution)
     except BaseException:  # The operands changed meanwhile; the operation has been run.
         note_changes(execution, lineage_of(execution.parents))
         raise

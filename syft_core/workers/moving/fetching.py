@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-from types import GeneratorType
-
 from syft_core.exceptions import ValueRefusedError
 from syft_core.messages import Fetch, FetchAll, Message
 from syft_core.peer import Peer
 from syft_core.values import Outcome, Tensor
-from syft_core.workers.addresses.requests import Elsewhere, Process
 from syft_core.workers.moving.departure import authorize, detach, finish, hold
 from syft_core.workers.moving.transfer import copy_of, ends_elsewhere
 from syft_core.workers.party.worker import Worker
@@ -29,7 +25,7 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     hold(worker, message, [leaving], sender, message.reason)
     if message.attr is None and not message.keep:
         return _take(worker, leaving, sender)
-    return _copy(detach(worker, leaving))
+    return _copy(worker, detach(worker, leaving))
 
 
 def _require_known(worker: Worker, message: Fetch, sender: Peer) -> None:
@@ -43,22 +39,14 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
     require_identity(message.user, sender, message.ids, str(worker.id))
     leaving = authorize(worker, "read", message, [(id, None) for id in message.ids], sender)
     hold(worker, message, leaving, sender, message.reason)
-    taken = [_take(worker, departure, sender) for departure in leaving]
-    return _collect(taken) if GeneratorType in map(type, taken) else taken
-
-
-def _collect(taken: list[Tensor]) -> Process:
-    for place, value in enumerate(taken):
-        if type(value) is GeneratorType:
-            taken[place] = yield from value
-    return taken
+    return [_take(worker, departure, sender) for departure in leaving]
 
 
 def _take(worker: Worker, leaving: Departure, sender: Peer) -> Tensor:
     """Return an object that leaves the worker, or a copy if others still need it."""
     entry, value = leaving.entry, detach(worker, leaving)
     entry.fetched_by = sender
-    return _copy(value) if entry.is_needed_by_others(sender.id) else value
+    return _copy(worker, value) if entry.is_needed_by_others(sender.id) else value
 
 
 def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
@@ -80,10 +68,9 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
     store.remove_all(taken, f"it was fetched by {str(sender)!r}")
 
 
-def _copy(value: object) -> Tensor:
+def _copy(worker: Worker, value: object) -> Tensor:
     """Return a value to send while the object stays; if it ends in pointers, what they point to is copied."""
-    return _ask_for_copy(value) if ends_elsewhere(value) else value
-
-
-def _ask_for_copy(value: object) -> Process:
-    return (yield Elsewhere(partial(copy_of, value)))
+    if not ends_elsewhere(value):
+        return value
+    with worker.waiting():
+        return copy_of(value)

@@ -22,7 +22,6 @@ from syft_core.serde import deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.codecs import get_identity, set_identity
 from syft_core.values import Tensor
-from syft_core.workers.addresses.requests import Ask, Process
 
 _IMMUTABLE = frozenset({int, float, bool, str, bytes, complex, type(None), type(Ellipsis), range, type, frozenset})
 
@@ -134,17 +133,15 @@ def attach_leases(value: object, receiver: Location) -> Tensor:
     return _replace_pointers(lend_usable, value) if ends_elsewhere(value) else value
 
 
-def lend_all(value: object, receiver: Id) -> Process:
-    """Attach leases to an object, or to each of a list; generator version of ``attach_leases``, for handlers."""
+def lend_all(value: object, receiver: Id) -> Tensor:
+    """Return an object, or a list of objects, with new leases for the receiver on every pointer."""
     if type(value) is list:
-        for place, item in enumerate(value):
-            value[place] = yield from lend_all(item, receiver)
-        return value
+        return [lend_all(item, receiver) for item in value]
     if not ends_elsewhere(value):
         return value
     for pointer in _pointers_in(value):
         if (message := _lease_for(pointer, receiver)) is not None:
-            yield Ask(pointer._location, message)
+            pointer._location.ask(message)
     return _replace_pointers(_mark_lent, value)
 
 

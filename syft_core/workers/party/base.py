@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import GeneratorType
 from typing import Any
 
 from syft_core.exceptions import (
@@ -50,16 +49,15 @@ from syft_core.serde.layout import Frame
 from syft_core.values import Function, Outcome, Tensor
 from syft_core.workers.addresses.local import LocalLocation
 from syft_core.workers.addresses.remote import Remote, TensorPlace
-from syft_core.workers.addresses.requests import Elsewhere, Process, Request, drive
 from syft_core.workers.addresses.results import to_named
 from syft_core.workers.addresses.tickets import Mandate, delegates_nobody
 from syft_core.workers.moving.departure import is_frozen, undo
 from syft_core.workers.moving.fetching import drop_fetched
-from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor, lend_all
+from syft_core.workers.moving.transfer import is_tensor, lend_all
 from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
-from syft_core.workers.party.holding import hold_operands
-from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, OBSERVED, POLICY, QUOTA, STOPPING, STORAGE, VERBOSE
+from syft_core.workers.party.status import DELAYED, LOGGED, OBSERVED, POLICY, QUOTA, STOPPING, STORAGE, VERBOSE
 from syft_core.workers.party.store import Stored
+from syft_core.workers.party.waiting import NOTHING
 from syft_core.workers.party.worker import ClientState, Worker
 from syft_core.workers.running.keeping import describe_placed, set_owner
 from syft_core.workers.seeing.ledger import Ledger, record_refusal
@@ -140,17 +138,22 @@ class BaseWorker(TensorPlace, Worker):
         return LocalLocation(client, self)
 
     def handle(self, message: Message, sender: Peer) -> Outcome:
-        """Handle a message; return the answer, or a process or its only request if the handler needs other parties."""
+        """Handle a message, and return the answer; called under the lock, which ``waiting`` releases for a while."""
         if self.dropped:
             self.object_store.release(self.dropped)
         self.stats.messages += 1
         if sender.behalf:
             require_delegable(message, sender)
             require_few_hops(self, message, sender)
-        if not self.status & OBSERVED:
-            answer = HANDLERS[type(message)](self, message, sender)
-            return hold_operands(self, message, answer) if type(answer) is GeneratorType else answer
-        return self._handle_observed(message, sender)
+        outer, self.command, self.held = (self.command, self.held), (message, sender), NOTHING
+        try:
+            if self.status & OBSERVED:
+                return self._handle_observed(message, sender)
+            return HANDLERS[type(message)](self, message, sender)
+        finally:
+            if self.held is not None:
+                self.held.end()
+            self.command, self.held = outer
 
     def _handle_observed(self, message: Message, sender: Peer) -> Outcome:
         """Handle a message that is delayed, logged, metered, saved, or recorded if it is refused."""
@@ -162,19 +165,16 @@ class BaseWorker(TensorPlace, Worker):
         try:
             if status & POLICY:
                 require_visible(self, message, sender)
-            if status & QUOTA:
-                answer = self.guard.handle(_run_handler, self, message, sender)
-            else:
-                answer = _run_handler(self, message, sender)
+            handler = HANDLERS[type(message)]
+            return (
+                self.guard.handle(handler, self, message, sender) if status & QUOTA else handler(self, message, sender)
+            )
         except WorkerError as error:
             self._note_refusal(message, sender, error)
             raise
         finally:  # A failing command may have changed something first.
             if self.status & STORAGE:
                 self.save()
-        if type(answer) is GeneratorType and status & JOURNAL:
-            return self._watch(answer, message, sender)
-        return answer
 
     def _log_message(self, message: Message, sender: Peer) -> None:
         if self.message_pending_time:
@@ -184,51 +184,39 @@ class BaseWorker(TensorPlace, Worker):
         if self.verbose and _log.isEnabledFor(logging.INFO):
             _log.info("worker %r: %s requests %s", self.id, one_line(str(sender)), one_line(summary(message)))
 
-    def _watch(self, process: Process, message: Message, sender: Peer) -> Process:
-        try:
-            return (yield from process)
-        except WorkerError as error:
-            self._note_refusal(message, sender, error)
-            raise
-
     def _note_refusal(self, message: Message, sender: Peer, error: WorkerError) -> None:
         is_refusal = isinstance(error, PermissionError | ValueRefusedError)
         is_hidden = self.custom_policy is not None and isinstance(error, ObjectNotFoundError)  # Or does not exist.
         if self.ledger.file is not None and (is_refusal or is_hidden):
             record_refusal(self, find_ids(self, message), sender, type(message).__name__, str(error))
 
-    def step(self, process: Process, sender: Peer) -> Process:
-        """Run a process under this worker's lock, and release the lock while the process waits.
+    def abandon(self, message: Message, sender: Peer) -> None:
+        """Handle a command that is skipped, for which other parties may wait."""
+        if type(message) in ABANDON:
+            with suppress(SyftError):
+                self._run(ABANDON[type(message)], message, sender)
 
-        Its requests to other parties are made on behalf of ``sender``.
-        """
-        answer: Any = None
-        resume = process.send
-        while True:
-            with self.lock.of(sender):
-                try:
-                    request: Request = resume(answer)
-                except StopIteration as end:
-                    return end.value
-                finally:
-                    if self.save is not None:
-                        self.save()
-            request.behalf = sender.chain
+    def _run(self, handler: Function, message: Message, sender: Peer) -> Outcome:
+        """Let a handler answer a message that is not counted, logged or metered."""
+        with self.lock.of(sender):
+            outer, self.command, self.held = (self.command, self.held), (message, sender), NOTHING
             try:
-                answer = yield request
-                resume = process.send
-            except Exception as error:  # noqa: BLE001  # the process handles it
-                answer, resume = error, process.throw
+                return handler(self, message, sender)
+            finally:
+                if self.held is not None:
+                    self.held.end()
+                self.command, self.held = outer
 
     def describe(self, message: Describe, sender: Peer) -> Outcome:
-        """Return the forms of objects, or a process, for clients in this process that read them without a message."""
+        """Return the forms of objects, for clients in this process that read them without a message."""
         if self.custom_policy is not None:
-            require_visible(self, message, sender)
-        return _run_handler(self, message, sender)
+            with self.lock.of(sender):
+                require_visible(self, message, sender)
+        return self._run(HANDLERS[Describe], message, sender)
 
     def deliver(
         self,
-        received: Sequence[object],
+        received: Sequence[Any],
         sender: Peer,
         mandate: Mandate | None = None,
         delegates: Callable[[Peer], bool] = delegates_nobody,
@@ -238,50 +226,6 @@ class BaseWorker(TensorPlace, Worker):
         A sender with a ``mandate`` acts for the peer who gave it a ticket, and may do no more than that. Without one,
         it acts for itself, or for a peer that the transport vouches for: in ``sender.behalf``, or by ``delegates``.
         """
-        process = self.serve(received, sender, mandate, delegates)
-        try:
-            request = next(process)
-        except StopIteration as end:  # most messages need no other party
-            return end.value  # type: ignore[no-any-return]  # the result of `serve`
-        return drive(process, request)  # type: ignore[no-any-return]  # the same
-
-    def deliver_note(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
-        """Take a note of a worker with a mandate; return a reply only if it is refused."""
-        try:
-            self.stats.bytes_in += sum(map(len, received))
-            if self.guard is None:
-                note = read_note(received)
-            else:
-                payer = sender if mandate is None else mandate.peer
-                note = self._run_guarded(READING, payer, read_note, received)
-            if mandate is None or not mandate.names(note):
-                raise TicketError.beyond(sender.id, type(note).__name__)
-            sender = sender._replace(behalf=(mandate.peer,))
-            with self.lock.of(sender):
-                outcome = self.handle(note, sender)
-            if type(outcome) is Elsewhere:
-                outcome.behalf = sender.chain
-                outcome.perform()
-            elif type(outcome) is GeneratorType:
-                drive(self.step(outcome, sender))
-        except Exception as error:  # noqa: BLE001  # any failure is a reply
-            return self._reply(Reply(-1, None, _failure(error, -1, 0), 0, 0), None, sender)
-        return []
-
-    def refuse(self, error: Exception, sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
-        """Return the reply to a message that the transport has not kept."""
-        session = self.session_of(sender.id if mandate is None else mandate)
-        failed = Reply(-1, None, _failure(error, -1, 0), session.form_epoch, session.gradient_epoch)
-        return self._reply(failed, None, sender)
-
-    def serve(
-        self,
-        received: Sequence[Any],
-        sender: Peer,
-        mandate: Mandate | None = None,
-        delegates: Callable[[Peer], bool] = delegates_nobody,
-    ) -> Generator[Request, Any, list[Frame]]:
-        """Answer a message as a generator that yields the requests to other parties; ``deliver`` drives it."""
         session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
         commands: tuple[Message, ...] = ()
@@ -303,7 +247,7 @@ class BaseWorker(TensorPlace, Worker):
                     raise TicketError.claimed(str(sender), str(batch.behalf[0]))
                 behalf = (self.peer if peer.id in self.aliases else peer for peer in batch.behalf)
                 sender = sender._replace(behalf=tuple(behalf))
-            value, failure = yield from self._execute(batch, sender, session, mandate)
+            value, failure = self._execute(batch, sender, session, mandate)
         except Exception as error:  # noqa: BLE001  # any failure is a reply
             failure = failure or _failure(error, number, 0)
         reported, session.failed = session.failed, None if asks else failure
@@ -315,34 +259,55 @@ class BaseWorker(TensorPlace, Worker):
         finally:
             self.settle(commands)
 
+    def deliver_note(self, received: Sequence[Any], sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
+        """Take a note of a worker with a mandate; return a reply only if it is refused."""
+        try:
+            self.stats.bytes_in += sum(map(len, received))
+            if self.guard is None:
+                note = read_note(received)
+            else:
+                payer = sender if mandate is None else mandate.peer
+                note = self._run_guarded(READING, payer, read_note, received)
+            if mandate is None or not mandate.names(note):
+                raise TicketError.beyond(sender.id, type(note).__name__)
+            sender = sender._replace(behalf=(mandate.peer,))
+            with self.lock.of(sender):
+                self.handle(note, sender)
+        except Exception as error:  # noqa: BLE001  # any failure is a reply
+            return self._reply(Reply(-1, None, _failure(error, -1, 0), 0, 0), None, sender)
+        return []
+
+    def refuse(self, error: Exception, sender: Peer, mandate: Mandate | None = None) -> list[Frame]:
+        """Return the reply to a message that the transport has not kept."""
+        session = self.session_of(sender.id if mandate is None else mandate)
+        failed = Reply(-1, None, _failure(error, -1, 0), session.form_epoch, session.gradient_epoch)
+        return self._reply(failed, None, sender)
+
     def settle(self, commands: Iterable[Message]) -> None:
         """Forget what would have left with the answers to commands, but did not."""
         if self.covered or self.ledger.held:
             undo(self, commands)
 
-    def _execute(self, batch: Batch, sender: Peer, session: ClientState, mandate: Mandate | None) -> Process:
+    def _execute(
+        self, batch: Batch, sender: Peer, session: ClientState, mandate: Mandate | None
+    ) -> tuple[Outcome, Failure | None]:
         """Execute commands in order. After a failure, execute none until the sender has received it."""
         value, failure = None, session.failed
         for place, command in enumerate(batch.commands):
             asked = batch.asks and place == len(batch.commands) - 1
             if failure is not None and type(command) is not Release:
                 session.poison(getattr(command, "expected", range(0)), failure)
-                yield from self._abandon(command, sender)
+                self.abandon(command, sender)
                 continue
             try:
                 with self.lock.of(sender):
                     if mandate is not None or type(command) not in HANDLERS:
                         self._require_command(command, mandate)
                     value = self.handle(command, sender)
-                if type(value) is GeneratorType:
-                    value = yield from self.step(value, sender)
-                elif type(value) is Elsewhere:
-                    value.behalf = sender.chain
-                    value = yield value
                 if type(command) is Run and command.count >= 0:  # The sender has predicted the result.
                     value = None
                 elif asked:
-                    value = yield from self._pack(command, value, sender)
+                    value = self._pack(command, value, sender)
             except Exception as error:  # noqa: BLE001  # reported to the sender
                 self.stats.refusals += isinstance(error, PermissionError)
                 failure = session.find_cause(error) or _failure(error, batch.number, place)
@@ -364,26 +329,20 @@ class BaseWorker(TensorPlace, Worker):
             return False
         return framework.method(autograd.identity).name == command.op
 
-    def _abandon(self, command: Message, sender: Peer) -> Process:
-        """Handle a command that is skipped, for which other parties may wait."""
-        if type(command) in ABANDON:
-            with suppress(SyftError):
-                yield from self.step(ABANDON[type(command)](self, command, sender), sender)
-
     def _require_command(self, command: Message, mandate: Mandate | None) -> None:
         if type(command) not in HANDLERS:
             raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
         if mandate is not None:
             mandate.check(command, self.object_store)
 
-    def _pack(self, command: Message, value: Outcome, sender: Peer) -> Process:
+    def _pack(self, command: Message, value: Outcome, sender: Peer) -> Outcome:
         """Return an answer as it is sent: named tuples by name, results with their forms, pointers with leases."""
-        if command.facts.returns_objects and (type(value) is list or ends_elsewhere(value)):
-            return (yield from self.step(lend_all(value, sender.id), sender))
-        if type(command) is not Run:
-            return value
-        with acting_for(sender.chain):  # Results that are pointers are described by their workers.
-            return to_named(describe_placed(self, value), self.attributes_of(command.framework))
+        with acting_for(sender.chain):  # Other workers lend what is sent, and describe results that are pointers.
+            if command.facts.returns_objects:
+                return lend_all(value, sender.id)
+            if type(command) is Run:
+                return to_named(describe_placed(self, value), self.attributes_of(command.framework))
+        return value
 
     def _reply(self, reply: Reply, command: Message | None, sender: Peer) -> list[Frame]:
         """Return a reply as frames that share no memory with stored objects.
@@ -618,8 +577,3 @@ def _describe_entry(entry: Stored) -> tuple[str, ...]:
     private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"
     parts = [(entry.description or "").split("\n")[0], *[f"({failure})" for failure in entry.failures]]
     return str(entry.id), show_form(entry.value), tags, " ".join(filter(None, parts)), kept, private
-
-
-def _run_handler(worker: Worker, message: Message, sender: Peer) -> Outcome:
-    answer = HANDLERS[type(message)](worker, message, sender)
-    return hold_operands(worker, message, answer) if type(answer) is GeneratorType else answer

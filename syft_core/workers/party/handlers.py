@@ -1,6 +1,7 @@
 """The handler of each message of the kernel; features register further messages.
 
-A handler returns its answer or, if it needs another party, a process that yields requests.
+A handler runs under the lock of the worker, and returns its answer. One that needs another party asks it inside
+``with worker.waiting():``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGetError, ValueRefusedError
@@ -45,7 +45,6 @@ from syft_core.pointers.travel import CALLABLE, OBJECT
 from syft_core.tensors.private import get_allowed_users, restrict
 from syft_core.tensors.schema import Schema
 from syft_core.values import Nested, Outcome, Tensor
-from syft_core.workers.addresses.requests import Ask, Elsewhere, Process
 from syft_core.workers.moving.departure import authorize, freeze
 from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
@@ -119,24 +118,19 @@ def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id | None:
     return message.holder
 
 
-def forward(worker: Worker, message: Forward, sender: Peer) -> Outcome:
+def forward(worker: Worker, message: Forward, sender: Peer) -> None:
     """Send an object to another worker, or store a copy here under another id."""
     entry = worker.object_store.entry(message.id)
     value = attribute(entry.value, message.attr)
     if message.destination != worker.id:
-        return _forward(worker, message, sender, entry, value)
+        _forward(worker, message, sender, entry)
+        return
     require_right_to_use(worker, [entry], sender)
     if ends_elsewhere(value):
-        return _copy_here(worker, message, sender, entry, value)
-    return _keep_copy(worker, message, sender, entry, hand_over(value, worker))
-
-
-def _copy_here(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
-    copy = yield Elsewhere(lambda: hand_over(copy_of(value), worker))
-    return _keep_copy(worker, message, sender, entry, copy)
-
-
-def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, copy: object) -> None:
+        with worker.waiting():
+            copy = hand_over(copy_of(value), worker)
+    else:
+        copy = hand_over(value, worker)
     entry_of_copy = Stored(copy, sender.id)
     entry_of_copy.giver = sender
     derive([entry_of_copy], [entry])
@@ -144,7 +138,7 @@ def _keep_copy(worker: Worker, message: Forward, sender: Peer, entry: Stored, co
     set_owner(worker, copy, message.new_id)
 
 
-def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, value: object) -> Process:
+def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored) -> None:
     destination = worker.location_of(message.destination)
     leaving = authorize(worker, "move", message, [(message.id, message.attr)], sender)
     left, value = record(worker, leaving, sender, destination.id, "moved"), leaving[0].value
@@ -155,12 +149,13 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         entry.link(copy=(destination.id, sender))
         origin = (worker.id, message.id)
     if stays and ends_elsewhere(value):
-        value = yield Elsewhere(partial(copy_of, value))
+        with worker.waiting():
+            value = copy_of(value)
     value = freeze(worker, value)
     words = _words(entry) if message.attr is None else {}
     sent = Store(message.new_id, restrict(value, entry.access), origin=origin, holder=sender.id, **words)
     try:
-        yield from send_recorded(worker, left, Ask(destination, sent))
+        send_recorded(worker, left, destination, sent)
     except BaseException:
         if origin is not None:
             entry.release(lease)
@@ -171,24 +166,20 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored, valu
         worker.object_store.remove(message.id, f"{str(sender)!r} moved it to {destination.id!r}")
 
 
-def send_on(worker: Worker, message: SendOn, sender: Peer) -> Process | None:
+def send_on(worker: Worker, message: SendOn, sender: Peer) -> None:
     """Send an object to another worker, and store a pointer in its place."""
     entry = worker.object_store.entry(message.id)
     if message.destination == worker.id:
-        return None
+        return
     require_permission(worker, "move", entry, sender, entry.value)
     require_right_to_change(worker, entry, sender, entry.value)
-    return _send_on(worker, message, sender, entry)
-
-
-def _send_on(worker: Worker, message: SendOn, sender: Peer, entry: Stored) -> Process:
     destination = worker.location_of(message.destination)
     leaving = authorize(worker, "move", message, [(message.id, None)], sender)
     left = record(worker, leaving, sender, destination.id, "sent on")
     framework, id = framework_of(entry.value), message.new_id
     value = freeze(worker, leaving[0].value)
     sent = Store(id, restrict(value, entry.access), **_words(entry))
-    yield from send_recorded(worker, left, Ask(destination, sent))
+    send_recorded(worker, left, destination, sent)
     worker.object_store.replace(entry, framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     set_owner(worker, entry.value, message.id)
     worker.object_store.note(entry)
@@ -199,14 +190,15 @@ def _words(entry: Stored) -> dict[str, Any]:
     return {"tags": tuple(entry.tags), "description": entry.description}
 
 
-def get_back(worker: Worker, message: GetBack, sender: Peer) -> Process:
+def get_back(worker: Worker, message: GetBack, sender: Peer) -> None:
     """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
     entry = worker.object_store.entry(message.id)
     pointer = getattr(entry.value, "child", None)
     if not isinstance(pointer, PointerTensor):
         raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
     require_right_to_change(worker, entry, sender, entry.value)
-    value = yield Elsewhere(pointer.get)
+    with worker.waiting():
+        value = pointer.get()
     entry.disown()
     require_elsewhere(worker, value)
     worker.object_store.replace(entry, value)
@@ -239,7 +231,7 @@ def release(worker: Worker, message: Release, sender: Peer) -> None:
     worker.object_store.release(deque((id, holder) for id in message.ids))
 
 
-def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | None] | Process:
+def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | None]:
     """Return the forms of objects, or of the same attribute of each."""
     entries = [worker.object_store.entry(id) for id in message.ids]
     values = [attribute(entry.value, message.attr) for entry in entries]
@@ -247,12 +239,9 @@ def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | Non
         for entry, value in zip(entries, values, strict=True):
             require_permission(worker, "describe", entry, sender, value)
     if any(map(ends_elsewhere, values)):
-        return _describe_elsewhere(values)
-    return [form_of(value) for value in values]
-
-
-def _describe_elsewhere(values: list[Tensor]) -> Process:
-    return (yield Elsewhere(lambda: [form_of(value) for value in values]))
+        with worker.waiting():
+            return list(map(form_of, values))
+    return list(map(form_of, values))
 
 
 def ask_schema(worker: Worker, message: AskSchema, sender: Peer) -> Schema:

@@ -21,8 +21,8 @@ OWNER = ""
 """Has the turns of threads that do not act for a peer: the owner's program, the page."""
 
 
-def let_others_go_first() -> None:
-    """Return at once: the lock of the worker is not held meanwhile. Raise if nobody waits for the result."""
+def yield_turn() -> None:
+    """Yield point of a long command, called without the worker's lock; raise if nobody waits for the result."""
     if not is_wanted.get()():
         raise ConnectionLostError.closed()
 

@@ -30,7 +30,8 @@ from syft_core.workers.addresses.tickets import Mandate, Tickets
 from syft_core.workers.party.reservations import Amounts, Reservation
 from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, POLICY, QUOTA, STOPPING, STORAGE, VERBOSE
 from syft_core.workers.party.store import Holder, ObjectStore
-from syft_core.workers.party.turns import FairLock
+from syft_core.workers.party.turns import FairLock, yield_turn
+from syft_core.workers.party.waiting import Held, Waiting
 from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import Policy, find_policy, unless_private
 
@@ -98,11 +99,27 @@ class Part(Protocol):
 P = TypeVar("P", bound=Part)
 
 
+Pause: TypeAlias = Any
+"""What a guard knows about a command that waits."""
+
+
 class Guard(Protocol):
     """Limits what peers use of a worker, and knows what it is executing; see ``operating/quotas.py``."""
 
     def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         """Call the handler of a message, or raise if the sender has used up a quota."""
+
+    def hold(self, message: Message, sender: Peer) -> Reservation:
+        """Reserve what a message needs while it waits; raise unless it fits."""
+
+    def pause(self, sender: Peer, is_idle: bool) -> Pause:
+        """Take note that the command of a sender releases the lock; ``is_idle`` says that it computes nothing."""
+
+    def resume(self, pause: Pause) -> None:
+        """Take note that the command that was paused goes on."""
+
+    def rest(self, sender: Peer) -> None:
+        """Wait until the sender, who lets others go first, may use more of the worker."""
 
     def watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
         """Call a function that works on a message without handling it; called under the lock of the worker."""
@@ -182,6 +199,10 @@ class Worker:
         """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
         self.guard = self.save = None
         self.is_stopping = False
+        self.command: tuple[Message, Peer] | None = None
+        """The message that is being executed under the lock, and its sender."""
+        self.held: Held | None = None
+        """What that command holds, if it has waited."""
         self.is_handing_over = False
         """Whether the lock is held until the tensors that a handler returns have been handed over."""
         self.tickets = Tickets()
@@ -263,6 +284,23 @@ class Worker:
         """Add a client that is not a worker of this process, known by the location that leads back to it."""
         self._known_workers[location.id] = location
         self._locations.pop(location.id, None)
+
+    # --- commands
+
+    def waiting(self, is_idle: bool = False) -> Waiting:
+        """Return a ``with`` block in which the command that is being executed waits, and others use this worker.
+
+        In it, requests to other parties are made on behalf of the sender. ``is_idle`` says that it computes nothing.
+        """
+        return Waiting(self, is_idle)
+
+    def yield_turn(self) -> None:
+        """Let others go first, in a command of many steps; raise if nobody waits for its result any more."""
+        command = self.command
+        with self.waiting(is_idle=True):
+            yield_turn()
+            if self.guard is not None and command is not None:
+                self.guard.rest(command[1])
 
     def reserve(self, sender: Peer, name: str, objects: int = 0, size: int = 0) -> Reservation:
         """Hold room for what a command needs until it ends; raise if that exceeds the quota of the sender."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from types import GeneratorType
-
-from syft_core.hook.forms import Form
 from syft_core.values import Nested
-from syft_core.workers.addresses.requests import Process
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.running.execution import Execution
 from syft_core.workers.running.failures import answer_failure
@@ -23,30 +19,11 @@ def conceal(proceed: Stage, execution: Execution) -> Nested:
     try:
         if expected is None:
             expected = infer_forms(execution)
-        if op.random:
+        if op.random and op.process is None:  # A process protects each of its turns.
             with execution.framework.protect_rng(op):
                 result = proceed(execution)
         else:
             result = proceed(execution)
-        if type(result) is GeneratorType:
-            return _conceal_process(execution, result, expected)
-        return result if expected is None else require_forms(execution, result, expected)
-    except Exception as error:  # noqa: BLE001  # the sender may not be allowed to see it
-        return answer_failure(execution, error)
-
-
-def _conceal_process(execution: Execution, process: Process, expected: list[Form | None] | None) -> Process:
-    """Do the same for an operation that lets others go first from time to time."""
-    answer = None
-    try:
-        while True:
-            with execution.framework.protect_rng(execution.op):
-                try:
-                    request = process.send(answer)
-                except StopIteration as end:
-                    result = end.value
-                    break
-            answer = yield request
         return result if expected is None else require_forms(execution, result, expected)
     except Exception as error:  # noqa: BLE001  # the sender may not be allowed to see it
         return answer_failure(execution, error)

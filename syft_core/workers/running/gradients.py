@@ -14,7 +14,6 @@ from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restrict
 from syft_core.values import Nested, Tensor
-from syft_core.workers.addresses.requests import Ask, Process
 from syft_core.workers.moving.transfer import hand_over
 from syft_core.workers.party.store import Stored, keeps_gradient, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
@@ -50,7 +49,7 @@ class _GradCandidate:
 
 
 def track_gradients(proceed: Stage, execution: Execution) -> Nested:
-    """Run a backward pass; return its result, or a process that sends the gradients of copies back to their origins."""
+    """Run a backward pass, and send the gradients of copies back to their origins."""
     try:
         return _accumulate(proceed, execution)
     finally:  # A failing pass may have changed some gradients first.
@@ -133,7 +132,7 @@ def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
     return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in senders] or [peer]
 
 
-def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Process:
+def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Nested:
     """Send the new gradients of copies to their origins, where the backward pass continues.
 
     All are copied before the first is sent: others, who go first then, may change them or their restrictions.
@@ -146,8 +145,8 @@ def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], resul
         recipient = peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer
         left = record(worker, [Departure(old.entry, gradient)], recipient, receiver.id, "its gradient went back")
         backward = framework.method(framework.autograd.backward).name
-        request = Ask(receiver, Run(framework.ALIAS, backward, (origin, gradient), {}, new_id()))
-        yield from send_recorded(worker, left, request)
+        message = Run(framework.ALIAS, backward, (origin, gradient), {}, new_id())
+        send_recorded(worker, left, receiver, message)
     return result
 
 

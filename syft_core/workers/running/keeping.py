@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from types import GeneratorType
 from typing import Any
 
 from syft_core.exceptions import ValueRefusedError, WorkerError
@@ -20,7 +19,6 @@ from syft_core.messages import MAX_RESULTS, Placed
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Tensor
-from syft_core.workers.addresses.requests import Process
 from syft_core.workers.party.status import OTHERS, OUT
 from syft_core.workers.party.store import Lineage, Stored
 from syft_core.workers.party.worker import Stage, Worker
@@ -35,11 +33,7 @@ def keep(proceed: Stage, execution: Execution) -> Nested:
     is_tensor = framework_types.get(type(result)) and not (execution.op.inplace or execution.status & OUT)
     if is_tensor and (not execution.status & OTHERS or is_new(result, execution)):
         return execution.store(result, 0)
-    return _keep_later(execution, result) if type(result) is GeneratorType else keep_result(execution, result)
-
-
-def _keep_later(execution: Execution, process: Process) -> Process:
-    return keep_result(execution, (yield from process))
+    return keep_result(execution, result)
 
 
 def keep_result(execution: Execution, result: Nested) -> Nested:

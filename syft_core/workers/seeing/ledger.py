@@ -24,12 +24,12 @@ from syft_core.ledgers.journal import Journal, read_last
 from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, one_line
 from syft_core.plugins.manager import plugin_manager
-from syft_core.values import Table
+from syft_core.values import Nested, Table
 from syft_core.workers.party.store import FailedSource
 
 if TYPE_CHECKING:
+    from syft_core.location import Location
     from syft_core.messages import Message
-    from syft_core.workers.addresses.requests import Process, Request
     from syft_core.workers.party.store import Sources, Stored
     from syft_core.workers.party.worker import Worker
 
@@ -80,10 +80,11 @@ def record(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: Id, rea
     return left
 
 
-def send_recorded(worker: Worker, left: list[Entry], request: Request) -> Process:
-    """Make a request that takes recorded objects away; if it fails, record that they may not have arrived."""
+def send_recorded(worker: Worker, left: list[Entry], destination: Location, message: Message) -> Nested:
+    """Send a message that takes recorded objects away; if it fails, record that they may not have arrived."""
     try:
-        return (yield request)
+        with worker.waiting():
+            return destination.ask(message)
     except BaseException as error:
         worker.ledger.withdraw(left, type(error).__name__)
         raise

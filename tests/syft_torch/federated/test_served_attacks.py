@@ -6,7 +6,6 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,12 +24,9 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Server
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
-from syft_core.workers.addresses.requests import Elsewhere
-from syft_core.workers.party.turns import let_others_go_first
 from syft_worker.allowances import Allowance
 from syft_worker.errors import QuotaExceededError
 from syft_worker.quotas import QuotaGuard
-from syft_worker.recorder import rest
 from syft_worker.tokens import TokenFile
 from tests.network.processes import authenticate
 from tests.network.supervised import SupervisedWorker, supervise
@@ -39,7 +35,8 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 pytest.importorskip("resource")
 
-from syft_torch.federated.training import Train, train  # noqa: E402  # torch may be missing
+from syft_torch.federated.training import Train  # noqa: E402  # torch may be missing
+from tests.meanwhile import meanwhile  # noqa: E402
 from tests.waiting import wait_for_end, wait_until  # noqa: E402
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests rely on the isolation of Linux")
@@ -306,14 +303,16 @@ def test_a_user_who_has_used_up_the_processor_time_waits_between_turns(hook: Any
     message = make_message(hook, far, settings={"epochs": 1 << 20})
     far.flush()
     peer = next(session.peer for session in server.sessions)
-    process = guard.handle(train, worker, message, peer)
-    assert next(process).function is let_others_go_first
+    used: list[float] = []
 
-    guard.account_of("ana").cpu.use(31)
-    waiting = process.send(None)
+    def use(_message: Any) -> None:
+        used.append(guard.account_of("ana").cpu.wait())
+        if len(used) == 2:
+            raise ConnectionLostError("by a test")
+        guard.account_of("ana").cpu.use(31)
 
-    assert type(waiting) is Elsewhere
-    assert isinstance(waiting.function, partial)
-    assert waiting.function.func is rest
-    process.close()
+    with meanwhile(worker, use), worker.lock, pytest.raises(ConnectionLostError, match="by a test"):
+        worker.handle(message, peer)
+
+    assert used == [0.0, 0.0]  # It has waited.
     far.close()

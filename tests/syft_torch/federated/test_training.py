@@ -36,6 +36,7 @@ from syft_torch import federated as fl  # noqa: E402  # torch may be missing
 from syft_torch.federated.training import Evaluate  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
+from ...meanwhile import meanwhile  # noqa: E402
 from .settings import SAMPLES, Setting, cross_entropy  # noqa: E402
 
 
@@ -275,18 +276,13 @@ def wanted_while(condition: Any) -> Any:
 
 
 def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None:
-    from syft_core.workers.addresses.requests import Elsewhere  # noqa: PLC0415  # the yielded request
-
-    message = setting.message(settings={**setting.settings, "epochs": 4000})
-    from syft_torch.federated.training import train  # noqa: PLC0415  # the handler itself
-
-    process = train(setting.worker, message, setting.hook.local_worker.peer)
-    assert type(next(process)) is Elsewhere
     x = look(setting.worker, setting.data[0]._id_at_location)
-    x.value.add_(1)
+    changed = pytest.raises(
+        OperandChangedError, match="cannot finish 'train' on worker 'bob': meanwhile another command"
+    )
 
-    with pytest.raises(OperandChangedError, match="cannot finish 'train' on worker 'bob': meanwhile another command"):
-        process.send(None)
+    with meanwhile(setting.worker, lambda _message: x.value.add_(1)), changed:
+        setting.location.ask(setting.message(settings={**setting.settings, "epochs": 4000}))
 
 
 def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:

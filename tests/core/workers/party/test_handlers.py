@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from types import GeneratorType
 from typing import Any
 
 import pytest
@@ -35,14 +34,13 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import Here
 from syft_core.tensors.private import PrivateTensor
 from syft_core.tensors.schema import Column, Schema
-from syft_core.workers.addresses.requests import drive
 
 ANN, EVE = Peer("ann"), Peer("eve")
 
 
 def ask(worker: Any, message: Message, sender: Peer = ANN) -> Any:
-    reply = worker.handle(message, sender)
-    return drive(worker.step(reply, sender)) if isinstance(reply, GeneratorType) else reply
+    with worker.lock:
+        return worker.handle(message, sender)
 
 
 def vector(*values: Any) -> toy.Vector:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import GeneratorType
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
 
 import syft_core as sy  # noqa: E402  # torch may be missing
 from syft_core.exceptions import ObjectNotFoundError, OperandChangedError  # noqa: E402
@@ -27,13 +27,11 @@ from syft_core.messages import (  # noqa: E402
 from syft_core.plans.messages import RunPlan  # noqa: E402
 from syft_core.plugins.manager import plugin_manager  # noqa: E402
 from syft_core.pointers.object_pointer import new_id  # noqa: E402
-from syft_core.workers.addresses.requests import Elsewhere  # noqa: E402
-from syft_core.workers.party.holding import hold_operands  # noqa: E402
-from syft_core.workers.party.turns import let_others_go_first  # noqa: E402
 from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
 from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
 from syft_torch.federated.training import Evaluate, Train  # noqa: E402
 
+from ...meanwhile import meanwhile  # noqa: E402
 from ...syft_torch.federated.settings import Setting  # noqa: E402
 from ..conftest import worker as make_worker  # noqa: E402
 from ..secrets_of_others import store  # noqa: E402
@@ -173,37 +171,44 @@ def test_every_message_that_waits_is_tried() -> None:
     assert {kind for kind in ours if kind.facts.waits} == CASES.keys() | WITHOUT_OPERANDS
 
 
-def test_a_message_that_does_not_say_that_it_waits_is_refused(bob: Any) -> None:
-    def process() -> Iterator[Any]:
-        yield Elsewhere(let_others_go_first)
+def test_a_message_that_does_not_say_that_it_waits_is_refused(bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HANDLERS, Tag, lambda worker, _message, _sender: worker.yield_turn())
 
     with pytest.raises(TypeError, match="cannot handle a Tag: its handler waits; declare that in its facts"):
-        hold_operands(bob, Tag(1), process())  # type: ignore[arg-type]  # a generator
+        _ask(bob, Tag(1))
+
+
+def test_only_a_command_can_wait(bob: Any) -> None:
+    with bob.lock, pytest.raises(RuntimeError, match="worker 'bob' executes no command that could wait"), bob.waiting():
+        pass
+
+
+@pytest.mark.usefixtures("alice")
+def test_a_command_waits_while_another_one_does(bob: Any) -> None:
+    x, y = _elsewhere(bob), _elsewhere(bob)
+    commands: list[Any] = []
+
+    def run_another(_message: Message) -> None:
+        commands.append(bob.command)
+        if len(commands) == 1:
+            y.add_(2)
+
+    with meanwhile(bob, run_another, Run):
+        x.add_(1)
+
+    assert commands == [None, None]
+    assert (x.get().get().tolist(), y.get().get().tolist()) == ([1.0] * 3, [2.0] * 3)
+    assert bob.command is bob.held is None
 
 
 class Meanwhile:
     """Does something when a worker lets others go first with a kind of message, for each of its operands in turn."""
 
     def __init__(self, worker: Any, kind: type, do: Callable[[Any], None]) -> None:
-        self.worker, self.kind, self.do = worker, kind, do
+        self.worker, self.do = worker, do
         self.place, self.count, self.done = 0, 0, False
-        self.handle, worker.handle = worker.handle, self
-
-    def __call__(self, message: Any, sender: Any) -> Any:
-        answer = self.handle(message, sender)
-        if type(message) is not self.kind or type(answer) is not GeneratorType or self.done:
-            return answer
-        return self.follow(answer, message)
-
-    def follow(self, process: Any, message: Any) -> Iterator[Any]:
-        request = next(process)
-        try:
-            while True:
-                answer = yield request
-                self.once(message)
-                request = process.send(answer)
-        except StopIteration as end:
-            return end.value
+        self.watch = meanwhile(worker, self.once, kind)
+        self.watch.__enter__()
 
     def once(self, message: Any) -> None:
         if not self.done:
