@@ -10,7 +10,8 @@ from syft_mpc import authenticated_tensor as _authenticated_tensor  # noqa: F401
 from syft_mpc import fixed_precision as _fixed_precision  # noqa: F401  # registers codecs
 from syft_mpc.errors import CheatingError, PartyFailedError, PrecisionError, ProtocolError
 from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol
-from syft_mpc.parties import abandon_protocol, accept_deposit, open_channel, prepare, run_protocol
+from syft_mpc.parties import abandon_protocol, accept_deposit, open_channel
+from syft_mpc.tasks import prepare, run_protocol
 
 
 @hookimpl

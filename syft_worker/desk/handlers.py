@@ -8,11 +8,12 @@ from weakref import ref
 from syft_core.peer import Peer
 from syft_core.pictures import one_line
 from syft_core.values import Table, Tensor
-from syft_core.workers.moving.departure import copy_without_gradient, detach, hold
+from syft_core.workers.moving.departure import Leaving, copy_without_gradient, leave
 from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
-from syft_core.workers.running.execution import attribute
+from syft_core.workers.running.task import attribute
+from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import require_right_to_lease
 from syft_worker.desk.approvals import suggest_conditions
 from syft_worker.desk.comparison import compare
@@ -30,7 +31,6 @@ from syft_worker.desk.messages import (
 )
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import MAX_OPEN, Decision, ReleaseRequest, ReleaseRequests, Requested, record_request
-from syft_worker.desk.rule import take_copy
 from syft_worker.desk.summaries import summarize
 
 MAX_PARTIES = 64
@@ -94,11 +94,10 @@ def fetch_released(worker: BaseWorker, message: FetchReleased, sender: Peer) -> 
         raise ReleaseError.unknown(message.request, str(worker.id))
     (request,) = own
     request.require_approval(str(worker.id))
-    worker.covered.add(id(message))
-    free = [requested for requested in request.objects if requested.is_free_for(message)]
-    leaving = [take_copy(message, request, requested, requested.copy) for requested in free]
-    hold(worker, message, leaving, sender, message.reason)
-    return [detach(worker, departure) for departure in leaving]
+    copies = [requested.copy for requested in request.objects if requested.is_free_for(message)]
+    kept = dict.fromkeys(range(len(copies)), "it was requested")  # Whatever the policy says now, the approval is used.
+    wanted = [Departure(copy, copy.value) for copy in copies]
+    return leave(Leaving(worker, "read", message, sender, wanted, kept=kept, reason=message.reason))
 
 
 # --- for the owner

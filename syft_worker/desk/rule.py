@@ -19,6 +19,7 @@ from syft_core.workers.seeing.ledger import Departure, Grant, describe_value
 from syft_worker.desk.approvals import Candidate
 from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
 from syft_worker.desk.history import ReleaseHistory
+from syft_worker.desk.messages import FetchReleased
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested
 
@@ -28,11 +29,14 @@ def cover_approved(leaving: Leaving) -> None:
     if leaving.verb != "read":
         return
     releases_of(leaving.worker).requests.expire()
+    if isinstance(leaving.message, FetchReleased):
+        _cover_released(leaving, leaving.message)
+        return
     requests: dict[int, ReleaseRequest | None] = {}
     approved: dict[int, tuple[ReleaseRequest, Requested]] = {}
     for place in leaving.kept:
-        attr, entry = leaving.wanted[place][1], leaving.objects[place].entry
-        request = releases_of(leaving.worker).requests.of(entry, attr, leaving.sender)
+        attr, entry = leaving.attrs[place], leaving.objects[place].entry
+        request = releases_of(leaving.worker).requests.of(entry, attr, leaving.peer)
         requested = None if request is None else next(r for r in request.objects if r.is_for(entry, attr))
         is_free = requested is not None and requested.is_free_for(leaving.message)
         if request is not None and requested is not None and is_free and request.state == "approved":
@@ -44,6 +48,15 @@ def cover_approved(leaving: Leaving) -> None:
     for place, (request, requested) in approved.items():
         departure = take_copy(leaving.message, request, requested, leaving.objects[place].entry)
         leaving.cover(place, departure)
+
+
+def _cover_released(leaving: Leaving, message: FetchReleased) -> None:
+    """Cover the reviewed copies of an approved request, which are fetched by its id."""
+    request = releases_of(leaving.worker).requests.find(message.request)
+    copies = {id(requested.copy): requested for requested in request.objects}
+    for place in list(leaving.kept):
+        entry = leaving.objects[place].entry
+        leaving.cover(place, take_copy(message, request, copies[id(entry)], entry))
 
 
 def use_up_approvals(worker: Worker, message: Message) -> None:
@@ -71,11 +84,11 @@ def _apply_standing_approval(leaving: Leaving, requests: dict[int, ReleaseReques
     """Cover objects by one standing approval, as copies; ``requests`` has those for them that are not approved."""
     worker, approvals = leaving.worker, releases_of(leaving.worker).approvals
     is_here = not any(ends_elsewhere(departure.value) for departure in leaving.objects)
-    if is_here and approvals.has_any_for(leaving.sender):
+    if is_here and approvals.has_any_for(leaving.peer):
         copies = [copy_without_gradient(worker, leave_graph(departure.value)) for departure in leaving.objects]
         forms = ", ".join(map(describe_value, copies))  # As in a request, which has copies too.
         _, sources, _ = lineage_of([leaving.objects[place].entry for place in requests])
-        found = approvals.take(leaving.message, Candidate(leaving.sender, forms, sources))
+        found = approvals.take(leaving.message, Candidate(leaving.peer, forms, sources))
         if isinstance(found, Grant):
             for place in requests:
                 leaving.cover(place, Departure(leaving.objects[place].entry, copies[place], found))
@@ -88,7 +101,7 @@ def _apply_standing_approval(leaving: Leaving, requests: dict[int, ReleaseReques
 
 def _describe_state(leaving: Leaving, entry: Stored, request: ReleaseRequest) -> GetNotPermittedError | None:
     """Return the error for an object of which a request was not approved."""
-    who, where = str(leaving.sender), str(leaving.worker.id)
+    who, where = str(leaving.peer), str(leaving.worker.id)
     if request.state == "open":
         return ReleasePendingError.to_fetch(who, entry.id, where, request.id)
     if request.state == "denied":

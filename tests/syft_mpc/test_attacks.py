@@ -24,7 +24,7 @@ from syft_core.serde import Context, frames, from_frames  # noqa: E402
 from syft_core.workers.addresses.tickets import Mandate  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_mpc import channel as channel_module  # noqa: E402
-from syft_mpc import parties, protocol  # noqa: E402
+from syft_mpc import limits, protocol  # noqa: E402
 from syft_mpc.channel import SETUP, Channel, Channels  # noqa: E402
 from syft_mpc.errors import CheatingError, ProtocolError  # noqa: E402
 from syft_mpc.group import Group, find_group  # noqa: E402
@@ -298,7 +298,7 @@ def test_workers_to_which_a_client_describes_another_group_have_no_seed_in_commo
 
 
 def test_what_waits_for_runs_is_bounded(hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parties, "MAX_HELD", 10_000)
+    monkeypatch.setattr(limits, "MAX_HELD", 10_000)
     alice, large = workers["alice"], pack(KERNELS, (torch.zeros(500, dtype=torch.int64),))
     deliver(alice, Deposit(group._channel, group._number + 2, large), Peer("bob"), (Peer("me"),))
 
@@ -357,7 +357,7 @@ def test_pieces_that_do_not_fit_together_are_refused(
 def test_pieces_that_wait_for_the_rest_are_bounded_and_forgotten(
     hook: Any, workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parties, "MAX_HELD", 10_000)
+    monkeypatch.setattr(limits, "MAX_HELD", 10_000)
     alice, piece = workers["alice"], bytearray(1000)
 
     def send(number: int, left: int) -> None:
@@ -502,7 +502,7 @@ def test_empty_arrays_and_bytes_weigh_something_while_they_wait() -> None:
 def test_what_the_provider_sends_in_advance_is_bounded(
     workers: Any, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parties, "MAX_HELD", 100_000)
+    monkeypatch.setattr(limits, "MAX_HELD", 100_000)
 
     def send(place: int) -> None:
         payload = pack(KERNELS, (1000, place, (torch.zeros(7000, dtype=torch.int64),)))

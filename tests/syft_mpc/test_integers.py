@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402  # torch may be missing
 from syft_core.exceptions import GetNotPermittedError  # noqa: E402
-from syft_mpc import count, parties  # noqa: E402
+from syft_mpc import count, limits  # noqa: E402
 from syft_mpc import group as group_module  # noqa: E402
 from syft_mpc.channel import Channels  # noqa: E402
 from syft_mpc.errors import ProtocolError  # noqa: E402
@@ -133,7 +133,7 @@ def test_masks_take_no_more_memory_than_a_client_may_use(
     for _ in range(2):
         linear(x, w)
     linear(x, other)
-    monkeypatch.setattr(parties, "MAX_HELD", 5000)
+    monkeypatch.setattr(limits, "MAX_HELD", 5000)
 
     with pytest.raises(ProtocolError, match="a mask of 3,840 bytes: masks of the client take 3,840 bytes here already"):
         linear(x, other)

@@ -1,28 +1,35 @@
-"""Departure: the stages that every object takes on its way out of a worker.
+"""Departure: the only way in which something leaves a worker, whatever the message.
 
-``authorize`` asks the policy and then the rules that features have registered, ``ledger.record`` or ``hold`` writes the
-ledger, ``detach`` returns what leaves, and the caller hands it over: in the answer to a message, or to another worker.
+    permit    the policy decides, and the rules about what it keeps; a failed operation is an error
+    record    the ledger: at once, or when the answer with which the objects leave is ready
+    detach    without the graph, with the restrictions unless the owner lifted them
+
+Then the caller hands over what ``leave`` returns: in the answer to a message, or to another worker with ``hand_to``.
 ``finish`` uses up what the rules gave once it has left, ``undo`` gives it back if it has not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syft_core.departures import RULES
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.ledgers.entry import Entry
+from syft_core.location import Location
 from syft_core.messages import Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.transfer import ends_elsewhere, hand_over, is_tensor, rebuild
+from syft_core.workers.party.status import FAILED, RESTRICTED
 from syft_core.workers.party.store import Stored, is_leaf
-from syft_core.workers.running.execution import attribute
+from syft_core.workers.party.worker import Stage
 from syft_core.workers.running.failures import require_success
+from syft_core.workers.running.procedure import execute, register_stages
+from syft_core.workers.running.task import Task, attribute
 from syft_core.workers.seeing.ledger import Departure, describe_departure
 from syft_core.workers.seeing.permissions import Verb, refusal
 
@@ -30,26 +37,62 @@ if TYPE_CHECKING:
     from syft_core.workers.party.worker import Worker
 
 
-# --- authorize
+class Leaving(Task):
+    """The task of letting objects leave, or attributes of them, or what was computed from them.
 
+    Args:
+        worker: the worker that they leave.
+        verb: what the policy is asked about: "read", or "move" to another worker.
+        message: the message with whose answer, or because of which, they leave.
+        peer: who gets them, or has them sent.
+        objects: the objects, each with the value that leaves.
+        attrs: the attribute that each value is, if it is one; an empty list means none.
+        to: the worker that they are sent to; None if they leave with the answer, and are recorded when it is ready.
+        reason: what the ledger says about it.
+        shown: what the ledger describes instead of the objects.
+        kept: why something may only leave by a rule, by its place, whatever the policy says.
+        asks_rules: whether rules may let leave what the policy keeps.
+        error: raised instead of one with the reasons, if it is refused.
+        named: who the ledger says gets them, if not the peer alone.
+        hides_failures: whether a failed operation is no error, because who gets the value must not learn of it.
 
-@dataclass
-class Leaving:
-    """What would leave a worker with the answer to a message, and what the policy keeps of it."""
+    """
 
-    worker: Worker
-    verb: Verb
-    message: Message
-    sender: Peer
-    wanted: Sequence[tuple[Id, str | None]]
-    """The id of each object, and the attribute that is asked for."""
-    objects: list[Departure] = field(default_factory=list)
-    kept: dict[int, str] = field(default_factory=dict)
-    """Why the policy keeps objects, by their places in ``objects``."""
-    reasons: list[str] = field(default_factory=list)
-    """Why rules do not cover what is kept."""
-    error: GetNotPermittedError | None = None
-    """The error to raise if no rule covers it, instead of one with the reasons."""
+    __slots__ = (
+        "asks_rules", "attrs", "error", "hides_failures", "kept", "left", "message", "named", "objects", "reason",
+        "reasons", "shown", "to", "verb",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        worker: Worker,
+        verb: Verb,
+        message: Message,
+        peer: Peer,
+        objects: Iterable[Departure],
+        *,
+        attrs: Sequence[str | None] = (),
+        to: Id | None = None,
+        reason: str = "",
+        shown: Sequence[Departure] | None = None,
+        kept: dict[int, str] | None = None,
+        asks_rules: bool = True,
+        error: Exception | None = None,
+        named: Peer | None = None,
+        hides_failures: bool = False,
+    ) -> None:
+        self.objects = list(objects)
+        super().__init__(worker, peer, "leave", [departure.entry for departure in self.objects])
+        self.verb, self.message, self.to, self.reason, self.shown = verb, message, to, reason, shown
+        self.attrs = attrs or [None] * len(self.objects)
+        self.kept = kept or {}
+        self.status |= RESTRICTED_BY_RULES if kept else 0
+        self.reasons: list[str] = []
+        """Why rules do not cover what is kept."""
+        self.named = peer if named is None else named
+        self.asks_rules, self.error, self.hides_failures = asks_rules, error, hides_failures
+        self.left: list[Entry] = []
+        """What was recorded, if it is sent to another worker."""
 
     def cover(self, place: int, departure: Departure) -> None:
         """Let an object leave that the policy keeps."""
@@ -57,63 +100,121 @@ class Leaving:
         del self.kept[place]
 
 
-def authorize(
-    worker: Worker, verb: Verb, message: Message, wanted: Sequence[tuple[Id, str | None]], sender: Peer
-) -> list[Departure]:
-    """Return what may leave with a message: each object, or an attribute of it. Raise unless all of them may.
-
-    What the policy keeps may leave if a rule covers it. Also raise if an operation failed while computing an object.
-    """
-    leaving = Leaving(worker, verb, message, sender, wanted)
-    for place, (id, attr) in enumerate(wanted):
+def find_leaving(worker: Worker, wanted: Iterable[tuple[Id, str | None]]) -> list[Departure]:
+    """Return stored objects, or an attribute of each, as they would leave."""
+    found = []
+    for id, attr in wanted:
         entry = worker.object_store.entry(id)
-        value = entry.value if attr is None else attribute(entry.value, attr)
-        if entry.access is None and worker.custom_policy is None:
-            require_success(entry, id, worker)
-        elif (why := refusal(worker, verb, entry, sender, value)) is not None:
+        found.append(Departure(entry, entry.value if attr is None else attribute(entry.value, attr)))
+    return found
+
+
+def leave(leaving: Leaving) -> list[Any]:
+    """Return what leaves, recorded and detached; raise unless all of it may."""
+    return execute(leaving)  # type: ignore[no-any-return]  # the result of `_detach_all`
+
+
+def hand_to(destination: Location, message: Message, leaving: Leaving) -> Nested:
+    """Send a message with objects that leave to another worker; if it fails, record that they may not have arrived."""
+    worker = leaving.worker
+    try:
+        with worker.waiting():
+            return destination.ask(message)
+    except BaseException as error:
+        withdraw(leaving, error)
+        raise
+
+
+def withdraw(leaving: Leaving, error: BaseException) -> None:
+    """Record that objects which were recorded as departed may not have arrived."""
+    leaving.worker.ledger.withdraw(leaving.left, type(error).__name__)
+
+
+# --- permit
+
+
+RESTRICTED_BY_RULES = RESTRICTED & -RESTRICTED
+"""A bit of ``RESTRICTED``, for what may leave by a rule only."""
+
+
+def permit(proceed: Stage, leaving: Leaving) -> Nested:
+    """Ask the policy about each object, and the rules about those that it keeps."""
+    worker, verb, peer = leaving.worker, leaving.verb, leaving.peer
+    for place, departure in enumerate(leaving.objects):
+        entry, value = departure.entry, departure.value
+        if place in leaving.kept:
+            continue
+        if (why := refusal(worker, verb, entry, peer, value)) is not None:
             leaving.kept[place] = why
-        else:
-            require_success(entry, id, worker)
-            value = drop_refused_gradient(worker, verb, entry, sender, value)
-        leaving.objects.append(Departure(entry, value))
+            continue
+        _require_success(leaving, entry)
+        leaving.objects[place] = departure._replace(value=drop_refused_gradient(worker, verb, entry, peer, value))
     if leaving.kept:
         _ask_rules(leaving)
-    return leaving.objects
+    return proceed(leaving)
+
+
+def _require_whole(proceed: Stage, leaving: Leaving) -> Nested:
+    for departure in leaving.objects:
+        _require_success(leaving, departure.entry)
+    return proceed(leaving)
+
+
+def _require_success(leaving: Leaving, entry: Stored) -> None:
+    if not leaving.hides_failures:
+        require_success(entry, entry.id, leaving.worker)
 
 
 def _ask_rules(leaving: Leaving) -> None:
     """Ask the rules about what the policy keeps; raise unless they cover all of it."""
-    leaving.worker.covered.add(id(leaving.message))
-    for rule in RULES.values():
-        rule.cover(leaving)
-        if not leaving.kept:
-            return
+    if leaving.asks_rules:
+        leaving.worker.covered.add(id(leaving.message))
+        for rule in RULES.values():
+            rule.cover(leaving)
+            if not leaving.kept:
+                return
     if leaving.error is not None:
         raise leaving.error
     place, why = next(iter(leaving.kept.items()))
     why = "; ".join([why, *leaving.reasons])
-    raise GetNotPermittedError.to(str(leaving.sender), leaving.objects[place].entry.id, str(leaving.worker.id), why)
+    raise GetNotPermittedError.to(str(leaving.peer), leaving.objects[place].entry.id, str(leaving.worker.id), why)
 
 
 # --- record
 
 
-def hold(worker: Worker, message: Message, leaving: Sequence[Departure], sender: Peer, reason: str) -> None:
-    """Record departures when the answer to a message is ready: it may still fail."""
-    if worker.is_handing_over and not is_frozen([departure.value for departure in leaving]):
+def record(proceed: Stage, leaving: Leaving) -> Nested:
+    """Write departures to the ledger, or hold them until the answer is ready: it may still fail."""
+    worker, shown = leaving.worker, leaving.objects if leaving.shown is None else leaving.shown
+    if leaving.to is not None:
+        leaving.left = describe_departure(shown, leaving.named, str(leaving.to), leaving.reason)
+        worker.ledger.record(*leaving.left)
+        return proceed(leaving)
+    if worker.is_handing_over and not is_frozen([departure.value for departure in leaving.objects]):
         worker.is_handing_over = False  # The lock is not held while other workers lend or copy something.
-    worker.ledger.hold(message, describe_departure(leaving, sender, str(sender.id), reason))
+    left = describe_departure(shown, leaving.named, str(leaving.peer.id), leaving.reason)
+    worker.ledger.hold(leaving.message, left)
+    return proceed(leaving)
+
+
+def record_failure(worker: Worker, entry: Stored, peer: Peer, reason: str) -> None:
+    """Record that a peer learned that something failed which was computed from private objects."""
+    worker.ledger.record(*describe_departure([Departure(entry, None)], peer, str(peer.id), reason))
 
 
 # --- detach
 
 
-def detach(worker: Worker, leaving: Departure) -> Tensor:
-    """Return what leaves in an answer: without its graph, and with its restrictions unless the owner lifted them."""
-    entry, value, grant, _ = leaving
+def _detach_all(leaving: Leaving) -> list[Any]:
+    return [_detach(leaving, departure) for departure in leaving.objects]
+
+
+def _detach(leaving: Leaving, departure: Departure) -> Tensor:
+    """Return what leaves: without its graph, and with its restrictions unless the owner lifted them."""
+    worker, (entry, value, grant, _) = leaving.worker, departure
     if grant is not None or value is None:
         return value
-    outside = freeze(worker, leave_graph(value))
+    outside = freeze(worker, value if leaving.verb == "move" else leave_graph(value))
     return outside if entry.access is None else restrict(outside, entry.access)
 
 
@@ -185,3 +286,11 @@ def undo(worker: Worker, messages: Iterable[Message]) -> None:
     for rule in RULES.values() if covered else ():
         rule.undo(worker, covered)
     worker.ledger.forget(messages)
+
+
+def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
+    whole = _require_whole if status & FAILED else None
+    return [permit if status & RESTRICTED else whole, record, _detach_all]
+
+
+register_stages("leave", _list_stages)

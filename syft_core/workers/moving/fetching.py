@@ -6,10 +6,10 @@ from syft_core.exceptions import ValueRefusedError
 from syft_core.messages import Fetch, FetchAll, Message
 from syft_core.peer import Peer
 from syft_core.values import Outcome, Tensor
-from syft_core.workers.moving.departure import authorize, detach, finish, hold
+from syft_core.workers.moving.departure import Leaving, find_leaving, finish, leave
 from syft_core.workers.moving.transfer import copy_of, ends_elsewhere
+from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import require_identity
 
 
@@ -21,11 +21,11 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     require_identity(message.user, sender, message.id, str(worker.id))
     if message.known:
         _require_known(worker, message, sender)
-    (leaving,) = authorize(worker, "read", message, [(message.id, message.attr)], sender)
-    hold(worker, message, [leaving], sender, message.reason)
+    wanted = find_leaving(worker, [(message.id, message.attr)])
+    (value,) = leave(Leaving(worker, "read", message, sender, wanted, attrs=[message.attr], reason=message.reason))
     if message.attr is None and not message.keep:
-        return _take(worker, leaving, sender)
-    return _copy(worker, detach(worker, leaving))
+        return _take(worker, wanted[0].entry, value, sender)
+    return _copy(worker, value)
 
 
 def _require_known(worker: Worker, message: Fetch, sender: Peer) -> None:
@@ -37,14 +37,13 @@ def _require_known(worker: Worker, message: Fetch, sender: Peer) -> None:
 def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
     """Return several objects if the policy or their owner lets all of them leave."""
     require_identity(message.user, sender, message.ids, str(worker.id))
-    leaving = authorize(worker, "read", message, [(id, None) for id in message.ids], sender)
-    hold(worker, message, leaving, sender, message.reason)
-    return [_take(worker, departure, sender) for departure in leaving]
+    wanted = find_leaving(worker, [(id, None) for id in message.ids])
+    values = leave(Leaving(worker, "read", message, sender, wanted, reason=message.reason))
+    return [_take(worker, each.entry, value, sender) for each, value in zip(wanted, values, strict=True)]
 
 
-def _take(worker: Worker, leaving: Departure, sender: Peer) -> Tensor:
+def _take(worker: Worker, entry: Stored, value: Tensor, sender: Peer) -> Tensor:
     """Return an object that leaves the worker, or a copy if others still need it."""
-    entry, value = leaving.entry, detach(worker, leaving)
     entry.fetched_by = sender
     return _copy(worker, value) if entry.is_needed_by_others(sender.id) else value
 

@@ -6,16 +6,14 @@ A handler runs under the lock of the worker, and returns its answer. One that ne
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGetError, ValueRefusedError
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.ranks import is_framework_tensor
-from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.kinds import KINDS
 from syft_core.messages import (
     AskSchema,
@@ -38,29 +36,26 @@ from syft_core.messages import (
     Tag,
     register_message,
 )
-from syft_core.peer import Id, Peer, acting_for
+from syft_core.peer import Id, Peer
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import CALLABLE, OBJECT
-from syft_core.tensors.private import get_allowed_users, restrict
+from syft_core.tensors.private import get_allowed_users
 from syft_core.tensors.schema import Schema
-from syft_core.values import Nested, Outcome, Tensor
-from syft_core.workers.moving.departure import authorize, freeze
+from syft_core.workers.moving.departure import Leaving, find_leaving, hand_to, leave
 from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
-from syft_core.workers.party.store import Holder, Stored, derive, lineage_of
+from syft_core.workers.party.store import Holder, Stored, derive
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.execution import Operands, attribute
-from syft_core.workers.running.failures import is_safe_to_raise, require_success
-from syft_core.workers.running.keeping import form_of, keep_tensor, set_owner
-from syft_core.workers.running.memory import guard_results
-from syft_core.workers.running.procedure import run
-from syft_core.workers.seeing.ledger import Departure, describe_departure, record, send_recorded
+from syft_core.workers.running.calls import call
+from syft_core.workers.running.keeping import form_of, set_owner
+from syft_core.workers.running.operations import run
+from syft_core.workers.running.procedure import execute
+from syft_core.workers.running.task import Task, attribute
 from syft_core.workers.seeing.permissions import (
     is_findable,
     is_hidden,
     may_change,
-    may_leave,
     refusal,
     require_free_tags,
     require_permission,
@@ -120,12 +115,17 @@ def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id | None:
 
 def forward(worker: Worker, message: Forward, sender: Peer) -> None:
     """Send an object to another worker, or store a copy here under another id."""
-    entry = worker.object_store.entry(message.id)
-    value = attribute(entry.value, message.attr)
     if message.destination != worker.id:
-        _forward(worker, message, sender, entry)
-        return
+        _forward(worker, message, sender)
+    else:
+        entry = worker.object_store.entry(message.id)
+        execute(Task(worker, sender, "run", [entry], partial(_copy_here, message=message)))
+
+
+def _copy_here(task: Task, message: Forward) -> None:
+    worker, sender, (entry,) = task.worker, task.peer, task.parents
     require_right_to_use(worker, [entry], sender)
+    value = attribute(entry.value, message.attr)
     if ends_elsewhere(value):
         with worker.waiting():
             copy = hand_over(copy_of(value), worker)
@@ -138,10 +138,11 @@ def forward(worker: Worker, message: Forward, sender: Peer) -> None:
     set_owner(worker, copy, message.new_id)
 
 
-def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored) -> None:
+def _forward(worker: Worker, message: Forward, sender: Peer) -> None:
     destination = worker.location_of(message.destination)
-    leaving = authorize(worker, "move", message, [(message.id, message.attr)], sender)
-    left, value = record(worker, leaving, sender, destination.id, "moved"), leaving[0].value
+    wanted = find_leaving(worker, [(message.id, message.attr)])
+    leaving = Leaving(worker, "move", message, sender, wanted, attrs=[message.attr], to=destination.id, reason="moved")
+    (value,), (entry, _, _, _) = leave(leaving), wanted[0]
     stays = message.keep or message.requires_grad or entry.is_needed_by_others(sender.id)
     origin, lease = None, (destination.id, worker.id)
     if message.requires_grad:  # The copy holds a lease on its origin, to send the gradient back.
@@ -151,11 +152,9 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored) -> N
     if stays and ends_elsewhere(value):
         with worker.waiting():
             value = copy_of(value)
-    value = freeze(worker, value)
     words = _words(entry) if message.attr is None else {}
-    sent = Store(message.new_id, restrict(value, entry.access), origin=origin, holder=sender.id, **words)
     try:
-        send_recorded(worker, left, destination, sent)
+        hand_to(destination, Store(message.new_id, value, origin=origin, holder=sender.id, **words), leaving)
     except BaseException:
         if origin is not None:
             entry.release(lease)
@@ -168,18 +167,17 @@ def _forward(worker: Worker, message: Forward, sender: Peer, entry: Stored) -> N
 
 def send_on(worker: Worker, message: SendOn, sender: Peer) -> None:
     """Send an object to another worker, and store a pointer in its place."""
-    entry = worker.object_store.entry(message.id)
     if message.destination == worker.id:
         return
+    entry = worker.object_store.entry(message.id)
     require_permission(worker, "move", entry, sender, entry.value)
     require_right_to_change(worker, entry, sender, entry.value)
     destination = worker.location_of(message.destination)
-    leaving = authorize(worker, "move", message, [(message.id, None)], sender)
-    left = record(worker, leaving, sender, destination.id, "sent on")
+    wanted = find_leaving(worker, [(message.id, None)])
+    leaving = Leaving(worker, "move", message, sender, wanted, to=destination.id, reason="sent on")
+    (value,) = leave(leaving)
     framework, id = framework_of(entry.value), message.new_id
-    value = freeze(worker, leaving[0].value)
-    sent = Store(id, restrict(value, entry.access), **_words(entry))
-    send_recorded(worker, left, destination, sent)
+    hand_to(destination, Store(id, value, **_words(entry)), leaving)
     worker.object_store.replace(entry, framework.wrapper(PointerTensor(destination, id, framework, owner=worker)))
     set_owner(worker, entry.value, message.id)
     worker.object_store.note(entry)
@@ -193,10 +191,15 @@ def _words(entry: Stored) -> dict[str, Any]:
 def get_back(worker: Worker, message: GetBack, sender: Peer) -> None:
     """Fetch the object that a stored pointer points to, and store it in place of the pointer."""
     entry = worker.object_store.entry(message.id)
+    execute(Task(worker, sender, "run", [entry], partial(_get_back, message=message)))
+
+
+def _get_back(task: Task, message: GetBack) -> None:
+    worker, (entry,) = task.worker, task.parents
     pointer = getattr(entry.value, "child", None)
     if not isinstance(pointer, PointerTensor):
         raise InvalidTensorForRemoteGetError.on(message.id, worker.id)
-    require_right_to_change(worker, entry, sender, entry.value)
+    require_right_to_change(worker, entry, task.peer, entry.value)
     with worker.waiting():
         value = pointer.get()
     entry.disown()
@@ -294,53 +297,6 @@ def _kind_of(value: object) -> str:
     return CALLABLE if isinstance(value, ObjectWrapper) else OBJECT
 
 
-def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
-    """Call a callable stored by the worker's owner, on stored objects.
-
-    Tensors in the result stay here. Other values leave if the caller may read everything they were computed from.
-    """
-    entry = worker.object_store.entry(message.id)
-    if not isinstance(entry.value, ObjectWrapper):
-        raise ValueRefusedError.only_local("call", str(worker.id), f"object {message.id!r} is not a function")
-    require_permission(worker, "call", entry, sender, entry.value)
-    operands = Operands(worker, sender.id)
-    args = operands.resolve(message.args)
-    kwargs = dict(zip(message.kwargs, operands.resolve(tuple(message.kwargs.values())), strict=True))
-    require_right_to_use(worker, operands.parents, sender)
-    parents = [entry, *operands.parents]
-    name = f"a call of {message.id!r}"
-    try:
-        with acting_for(sender.chain):
-            result = entry.value.obj(*args, **kwargs)
-    except Exception as error:
-        if not is_safe_to_raise(error):
-            _hide_error(worker, name, sender, parents)
-        raise
-    if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
-        if any(refusal(worker, "read", parent, sender, result) is not None for parent in parents):
-            raise ValueRefusedError.of(name, str(worker.id))
-        for parent in parents:
-            require_success(parent, message.id, worker)
-        left = describe_departure([Departure(entry, None)], sender, str(sender.id), "result of a call")
-        worker.ledger.hold(message, left)
-    kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
-    worker.object_store.require_free(range(message.result, message.result + kept))
-    lineage, ids = lineage_of(parents), itertools.count(message.result)
-
-    def keep_leaf(leaf: Tensor) -> Nested:
-        if not build_rule(leaf):
-            return leaf
-        framework = framework_of(leaf)
-        # No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
-        is_foreign = any(is_tensor(each) and framework_of(each) is not framework for each in operands.operands)
-        kept = hand_over(leaf, worker) if is_foreign else leaf
-        return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework.ALIAS)
-
-    reply = map_leaves(keep_leaf, result)
-    guard_results(worker, sender, parents, reply)
-    return reply
-
-
 def get_ticket(worker: Worker, message: GetTicket, sender: Peer) -> str:
     """Issue a ticket for objects that the sender has pointers to, or that do not exist yet."""
     for id in message.ids:
@@ -375,13 +331,3 @@ _HANDLERS: dict[type[Message], Handler] = {
 }
 for _kind, _handler in _HANDLERS.items():
     register_message(_kind, _handler)
-
-
-def _hide_error(worker: Worker, op: str, sender: Peer, parents: list[Stored]) -> None:
-    """Replace an error about objects that the sender may not have: its text and its type may depend on their values.
-
-    That the function failed depends on them, too, and cannot be hidden: the ledger records it.
-    """
-    if not may_leave(worker, parents, sender):
-        record(worker, [Departure(parents[0], None)], sender, sender.id, "a call that failed")
-        raise ValueRefusedError.failed(op, str(worker.id), "an error") from None

@@ -1,7 +1,7 @@
 """Status: what is special about the operands of a command, its sender and its worker, as bits.
 
-``workers/running/procedure.py`` chooses the stages of a command from these bits: an empty status means that it only has
-to run. The object store maintains the status of each object, and a worker its own.
+``workers/running/procedure.py`` chooses the stages of a task from these bits: an empty status means that it only has to
+run. The object store maintains the status of each object, and a worker its own.
 """
 
 from __future__ import annotations
@@ -66,7 +66,13 @@ OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED | STO
 OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""
 
-DECISIVE = ADDED | ADDED_INHERITED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
+RESTRICTED = PRIVATE | POLICY | ADDED | ADDED_INHERITED
+"""Something limits what the sender may know of an object. There is no other way to ask whether nothing does: the status
+of an object, joined with that of its worker, has none of these bits."""
+
+DECISIVE = (
+    ADDED | ADDED_INHERITED | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
+)
 """The bits on which the stages of an operation depend."""
 
 _places = itertools.count(24), itertools.count(32)

@@ -9,18 +9,18 @@ from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import leaves
 from syft_core.location import Location
-from syft_core.messages import Run
+from syft_core.messages import Message, Run
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restrict
 from syft_core.values import Nested, Tensor
-from syft_core.workers.moving.transfer import hand_over
+from syft_core.workers.moving.departure import Leaving, hand_to, leave, withdraw
 from syft_core.workers.party.store import Stored, keeps_gradient, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.changes import change, change_count
 from syft_core.workers.running.execution import Execution
-from syft_core.workers.seeing.ledger import Departure, record, send_recorded
-from syft_core.workers.seeing.permissions import may_change, require_permission
+from syft_core.workers.seeing.ledger import Departure
+from syft_core.workers.seeing.permissions import may_change
 
 
 class _GradCandidate:
@@ -50,14 +50,18 @@ class _GradCandidate:
 
 def track_gradients(proceed: Stage, execution: Execution) -> Nested:
     """Run a backward pass, and send the gradients of copies back to their origins."""
+    worker = execution.worker
     try:
-        return _accumulate(proceed, execution)
+        result, copies = _accumulate(proceed, execution)
     finally:  # A failing pass may have changed some gradients first.
-        execution.worker.note_gradient_change(execution.count, execution.peer)
+        worker.note_gradient_change(execution.count, execution.peer)
+    if copies and worker.command is not None:
+        _give_back(worker, worker.command[0], execution.peer, copies)
+    return result
 
 
-def _accumulate(proceed: Stage, execution: Execution) -> Nested:
-    """Run a backward pass, and track which gradients it changes."""
+def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_GradCandidate]]:
+    """Run a backward pass, and track which gradients it changes; return its result, and the copies among them."""
     worker, peer, parents, lineage = execution.worker, execution.peer, execution.parents, execution.lineage
     before = _find_candidates(execution)
     access, sources, _ = lineage
@@ -92,7 +96,7 @@ def _accumulate(proceed: Stage, execution: Execution) -> Nested:
     if refused:
         why = "a backward pass would change its gradient, and it is published or belongs to someone else"
         raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)
-    return result if not copies else _give_back(worker, peer, copies, result)
+    return result, copies
 
 
 def _find_candidates(execution: Execution) -> list[_GradCandidate]:
@@ -132,31 +136,45 @@ def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
     return [sent._replace(behalf=(*sent.behalf, peer.original)) for sent in senders] or [peer]
 
 
-def _give_back(worker: Worker, sender: Peer, copies: list[_GradCandidate], result: Nested) -> Nested:
+def _give_back(worker: Worker, message: Message, sender: Peer, copies: list[_GradCandidate]) -> None:
     """Send the new gradients of copies to their origins, where the backward pass continues.
 
     All are copied before the first is sent: others, who go first then, may change them or their restrictions.
     """
-    sent = [_prepare_gradient(worker, old) for old in copies]
-    for old, gradient in zip(copies, sent, strict=True):
-        origin = old.entry.origin
-        receiver, framework = origin._location, origin.framework
-        peer = _peer_of(receiver)
-        recipient = peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer
-        left = record(worker, [Departure(old.entry, gradient)], recipient, receiver.id, "its gradient went back")
-        backward = framework.method(framework.autograd.backward).name
-        message = Run(framework.ALIAS, backward, (origin, gradient), {}, new_id())
-        send_recorded(worker, left, receiver, message)
-    return result
+    leaving = [_prepare_gradient(worker, message, sender, old) for old in copies]
+    sent = [leave(task)[0] for task in leaving]
+    try:
+        for old, gradient in zip(copies, sent, strict=True):
+            origin, task = old.entry.origin, leaving.pop(0)
+            framework = origin.framework
+            backward = framework.method(framework.autograd.backward).name
+            # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
+            is_hidden = old.entry.failures and old.entry.access is not None
+            value = restrict(gradient, frozenset()) if is_hidden else gradient
+            hand_to(origin._location, Run(framework.ALIAS, backward, (origin, value), {}, new_id()), task)
+    except BaseException as error:
+        for task in leaving:
+            withdraw(task, error)
+        raise
 
 
-def _prepare_gradient(worker: Worker, old: _GradCandidate) -> Tensor:
-    """Return a copy of a new gradient with the restrictions of its tensor; raise if it may not leave."""
+def _prepare_gradient(worker: Worker, message: Message, sender: Peer, old: _GradCandidate) -> Leaving:
+    """Return the task of sending a new gradient to the origin of a copy."""
+    receiver = old.entry.origin._location
     gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
-    require_permission(worker, "read", old.entry, _peer_of(old.entry.origin._location), gradient)
-    # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
-    users = frozenset() if old.entry.failures and old.entry.access is not None else old.entry.access
-    return restrict(hand_over(gradient.detach(), worker), users)
+    peer = _peer_of(receiver)
+    return Leaving(
+        worker,
+        "read",
+        message,
+        peer,
+        [Departure(old.entry, gradient.detach())],
+        to=receiver.id,
+        reason="its gradient went back",
+        named=peer._replace(behalf=sender.chain) if peer.id != sender.original.id else peer,
+        asks_rules=False,
+        hides_failures=True,
+    )
 
 
 def _peer_of(receiver: Location) -> Peer:

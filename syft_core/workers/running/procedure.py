@@ -1,134 +1,78 @@
-"""The one road of an operation on a worker: the stages that its status requires, and no others.
+"""The one road of everything that a message asks of a worker: the stages that its status requires, and no others.
 
-A *stage* is a function ``stage(proceed, execution)`` that does its part before and after the stages inside it, which it
-runs with ``proceed(execution)``. From the outermost to the innermost:
+A *stage* is a function ``stage(proceed, task)`` that does its part before and after the stages inside it, which it runs
+with ``proceed(task)``. The innermost one takes the task alone. Each kind of task has stages of its own:
 
-    authorize   refuse what the sender may not run, use or change        ``authorization.py``
-    meter       count what it uses against the sender's quota            ``operating/metering.py``
-    keep        store the tensors of the result                          ``keeping.py``
-    conceal     run it without disclosing private values                 ``concealment.py``
-    confine     prevent it from reading memory beyond its operands       ``memory.py``
-    track       update the lineage of what it changes                    ``changes.py``, ``gradients.py``
-    run         run it
+    run, train   an operation of the op table, or a loop of the worker's own     ``operations.py``
+    call         a function of the owner                                         ``calls.py``
+    protocol     the part of this worker in a protocol                           ``syft_mpc/parties.py``
+    leave        objects, or something computed from them, leave the worker      ``workers/moving/departure.py``
 
-An operation on plain objects of the sender, on a worker without restrictions, has only the stages *keep* and *run*.
+A restriction that a feature adds is one bit of the status and one stage, which all kinds of tasks pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from functools import partial
+from typing import Any, TypeAlias
 
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.caches import remember
-from syft_core.hook.dispatch import dispatch
-from syft_core.hook.hook import FrameworkHook
-from syft_core.messages import Run
-from syft_core.peer import Peer
 from syft_core.values import Nested
-from syft_core.workers.addresses.relay import relay
-from syft_core.workers.party.status import DECISIVE, LAYERED, MODES, OTHERS, OUT, POLICY, PRIVATE, QUOTA, REMOTE, WRITES
-from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.authorization import authorize, is_always_allowed
-from syft_core.workers.running.changes import track
-from syft_core.workers.running.concealment import conceal
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.gradients import track_gradients
-from syft_core.workers.running.keeping import keep
-from syft_core.workers.running.memory import confine
+from syft_core.workers.party.status import DECISIVE, WRITES
+from syft_core.workers.party.worker import Stage
+from syft_core.workers.running.task import Kind, Task
+
+ListStages: TypeAlias = "Callable[[Any, int, Any], list[Stage | None]]"
+"""A function of an operation, or None, a status and an op table, or None. It returns stages, outermost first; the first
+one authorizes the task, or is None if that is not needed."""
 
 
-def run(worker: Worker, message: Run, sender: Peer) -> Nested:
-    """Run an operation of the op table on stored objects, and store the tensors of its result: the handler of ``Run``.
-
-    Modes of a caller in the same process must not see the worker's tensors.
-    """
-    attached = FrameworkHook._attached.get(message.framework)
-    framework = worker.attributes_of(message.framework) if attached is None else attached.first.attributes
-    for is_watched in framework.watchers:
-        if is_watched() and (isolated := framework.isolate()) is not None:
-            with isolated:
-                return run(worker, message, sender)
-    op = framework.ops.by_name.get(message.op) or framework.command(message.op)
-    execution = Execution(worker, framework, op, sender)
-    execution.read(message)
-    worker.stats.operations += 1
-    return execute(execution)
-
-
-def execute(execution: Execution) -> Nested:
-    """Run an operation with all stages that its status requires."""
-    op = execution.op
-    if 0 <= op.spare < len(execution.args):
-        execution.status |= WRITES
-    key = op, execution.status & DECISIVE
+def execute(task: Task) -> Nested:
+    """Do what a task asks, with all stages that its status requires."""
+    op = task.op
+    if op is not None and 0 <= op.spare < len(task.args):  # type: ignore[attr-defined]  # of an `Execution`
+        task.status |= WRITES
+    key = task.kind, op, task.status & DECISIVE
     procedure = _procedures.get(key)
     if procedure is None:
-        procedure = _compose(op, execution.status, execution.framework)
-        if op.process is None:  # Otherwise a peer has sent it, and it is soon forgotten.
+        *outer, procedure = find_stages(task.kind, op, task.status, task.framework)
+        for stage in reversed(outer):
+            procedure = partial(stage, procedure)
+        if op is None or op.process is None:  # Otherwise a peer has sent it, and it is soon forgotten.
             remember(_procedures, key, procedure)
-    return procedure(execution)
+    return procedure(task)
 
 
-_procedures: dict[tuple[Op, int], Stage] = {}
+_procedures: dict[tuple[Kind, Op | None, int], Stage] = {}
 
 
-def add_stage(bit: int, stage: Stage) -> None:
-    """Add a stage for operations on objects with a bit of ``status.add_bit``; it is the first after *authorize*."""
-    _added.append((bit, stage))
+def find_stages(kind: Kind, op: Op | None, status: int, framework: FrameworkAttributes | None) -> list[Stage]:
+    """Return the stages of a task, outermost first: those that features add come after its authorization."""
+    is_operation = kind in ("run", "train")
+    first, *rest = _by_kind[kind](op, status, framework) if op or not is_operation else [None, run_function]
+    added = [stage for bit, stage, kinds in _added if status & bit and (kinds is None or kind in kinds)]
+    return [*([] if first is None else [first]), *added, *[stage for stage in rest if stage is not None]]
+
+
+_by_kind: dict[Kind, ListStages] = {}
+
+
+def register_stages(kind: Kind, list_stages: ListStages) -> None:
+    """Say through which stages tasks of a kind go. Those that run something without an operation run their function."""
+    _by_kind[kind] = list_stages
+
+
+def add_stage(bit: int, stage: Stage, kinds: Collection[Kind] | None = None) -> None:
+    """Add a stage for tasks with objects that have a bit of ``status.add_bit``: of all kinds, or of some."""
+    _added.append((bit, stage, kinds))
     _procedures.clear()
 
 
-_added: list[tuple[int, Stage]] = []
+_added: list[tuple[int, Stage, Collection[Kind] | None]] = []
 
 
-def find_stages(op: Op, status: int, framework: FrameworkAttributes) -> list[Stage]:
-    """Return the stages of an operation, outermost first."""
-    changes = bool(op.spare < 0 or status & (OUT | WRITES) or op.alters_autograd or op.retains)
-    may_change = changes or op.differentiates or op.tier != "reviewed"
-    may_be_refused = status & POLICY or (status & OTHERS and changes) or not is_always_allowed(op, framework)
-    needed: dict[Stage, object] = {
-        authorize: may_be_refused,
-        **{stage: status & bit for bit, stage in _added},
-        meter: status & QUOTA,
-        relay: status & REMOTE,
-        keep: not status & REMOTE,
-        conceal: status & (PRIVATE | POLICY) and not status & REMOTE,
-        confine: (op.uninitialized or op.reads_beyond) and not status & REMOTE,
-        track_gradients: op.accumulates and not status & REMOTE,
-        track: may_change and not op.accumulates and not status & REMOTE,
-        _run_process: op.process is not None,
-        _run_with_modes: op.process is None and status & MODES,
-        _run_layers: op.process is None and status & LAYERED and not status & MODES,
-        _run_plain: op.process is None and not status & (LAYERED | MODES),
-    }
-    return [stage for stage, is_needed in needed.items() if is_needed]
-
-
-def _compose(op: Op, status: int, framework: FrameworkAttributes) -> Stage:
-    *outer, procedure = find_stages(op, status, framework)
-    for stage in reversed(outer):
-        procedure = partial(stage, procedure)
-    return procedure
-
-
-def meter(proceed: Stage, execution: Execution) -> Nested:
-    """Run an operation if its results fit the quota of the sender."""
-    return execution.worker.guard.meter(proceed, execution)
-
-
-def _run_plain(execution: Execution) -> Nested:
-    return execution.op.run(*execution.args, **execution.kwargs)
-
-
-def _run_process(execution: Execution) -> Nested:
-    return execution.op.process(execution)  # type: ignore[misc]  # the stage of operations that have one
-
-
-def _run_layers(execution: Execution) -> Nested:
-    return dispatch(execution.op, execution.args, execution.kwargs)
-
-
-def _run_with_modes(execution: Execution) -> Nested:
-    args, kwargs = execution.args, execution.kwargs
-    with execution.framework.apply_modes(execution.modes or "", args, kwargs):
-        return _run_layers(execution) if execution.status & LAYERED else _run_plain(execution)
+def run_function(task: Task) -> Nested:
+    """Do what a task asks: the innermost stage of a task without an operation."""
+    return task.function(task)  # type: ignore[misc]  # it has one

@@ -24,11 +24,10 @@ from syft_core.ledgers.journal import Journal, read_last
 from syft_core.peer import Id, Peer
 from syft_core.pictures import form_of, one_line
 from syft_core.plugins.manager import plugin_manager
-from syft_core.values import Nested, Table
+from syft_core.values import Table
 from syft_core.workers.party.store import FailedSource
 
 if TYPE_CHECKING:
-    from syft_core.location import Location
     from syft_core.messages import Message
     from syft_core.workers.party.store import Sources, Stored
     from syft_core.workers.party.worker import Worker
@@ -71,23 +70,6 @@ MAX_REFUSALS = 10
 REFUSAL_SECONDS = 60.0
 MAX_REFUSED = 16
 """How many objects of one refusal are described."""
-
-
-def record(worker: Worker, leaving: Sequence[Departure], peer: Peer, to: Id, reason: str) -> list[Entry]:
-    """Record departures, and return their entries; raise if that fails: what is not recorded must not leave."""
-    left = describe_departure(leaving, peer, str(to), reason)
-    worker.ledger.record(*left)
-    return left
-
-
-def send_recorded(worker: Worker, left: list[Entry], destination: Location, message: Message) -> Nested:
-    """Send a message that takes recorded objects away; if it fails, record that they may not have arrived."""
-    try:
-        with worker.waiting():
-            return destination.ask(message)
-    except BaseException as error:
-        worker.ledger.withdraw(left, type(error).__name__)
-        raise
 
 
 def describe_departure(leaving: Sequence[Departure], peer: Peer, to: str, reason: str) -> list[Entry]:

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 def names(hook: Any, op: str, bits: int) -> list[str]:
-    stages = find_stages(hook.attributes.method(op), bits, hook.attributes)
+    stages = find_stages("run", hook.attributes.method(op), bits, hook.attributes)
     return [stage.__name__.strip("_") for stage in stages]
 
 
@@ -48,7 +48,7 @@ def test_a_new_restriction_is_one_bit_and_one_stage(hook: Any) -> None:
             raise PermissionError("cannot multiply embargoed data: its owner has not released it; ask the owner")
         return proceed(execution)
 
-    add_stage(embargoed, refuse)
+    add_stage(embargoed, refuse, kinds={"run"})
     bob = sy.VirtualWorker(hook, id="bob")
     x, y = torch.ones(2).send(bob), torch.ones(2).send(bob)
     bob.object_store.entry(x.id_at_location).mark(embargoed)

@@ -14,7 +14,8 @@ from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import PrivateTensor, get_allowed_users
 from syft_core.workers.party.status import DELEGATED, FOREIGN, OUT, PRIVATE
-from syft_core.workers.running.execution import Execution, Operands, attribute, snapshot_forms
+from syft_core.workers.running.execution import Execution, snapshot_forms
+from syft_core.workers.running.task import Task, attribute
 
 ANN, EVE = Peer("ann"), Peer("eve")
 
@@ -38,7 +39,7 @@ def execution(hook: ToyHook, bob: Any, name: str, *args: Any, peer: Peer = ANN, 
 
 
 def test_pointers_are_replaced_by_the_objects_wherever_they_are(bob: Any) -> None:
-    operands = Operands(bob, "ann")
+    operands = Task(bob, Peer("ann"), "run")
 
     args = operands.resolve((here(1), [here(2), 5], {"deep": (here(1),)}, "text", None))
 
@@ -53,11 +54,11 @@ def test_pointers_are_replaced_by_the_objects_wherever_they_are(bob: Any) -> Non
 
 def test_a_missing_object_is_named(bob: Any) -> None:
     with pytest.raises(ObjectNotFoundError, match="cannot find object 9 on worker 'bob'"):
-        Operands(bob, "ann").resolve((here(9),))
+        Task(bob, Peer("ann"), "run").resolve((here(9),))
 
 
 def test_objects_of_others_are_marked(bob: Any) -> None:
-    mine, others = Operands(bob, "ann"), Operands(bob, "eve")
+    mine, others = Task(bob, Peer("ann"), "run"), Task(bob, Peer("eve"), "run")
 
     mine.resolve((here(1),))
     others.resolve((here(1),))
@@ -67,7 +68,7 @@ def test_objects_of_others_are_marked(bob: Any) -> None:
 
 
 def test_the_restriction_of_an_object_is_its_status_and_not_a_layer_of_the_operand(bob: Any) -> None:
-    operands = Operands(bob, "ann")
+    operands = Task(bob, Peer("ann"), "run")
 
     (value,) = operands.resolve((here("secret"),))
 
@@ -76,7 +77,7 @@ def test_the_restriction_of_an_object_is_its_status_and_not_a_layer_of_the_opera
 
 
 def test_a_private_chain_in_a_message_restricts_what_is_computed_from_it(bob: Any) -> None:
-    operands = Operands(bob, "ann")
+    operands = Task(bob, Peer("ann"), "run")
 
     (value,) = operands.resolve((PrivateTensor(["alice"]).on(toy.Vector([5.0])),))
 
@@ -87,7 +88,7 @@ def test_a_private_chain_in_a_message_restricts_what_is_computed_from_it(bob: An
 
 def test_a_pointer_to_another_worker_stays_a_pointer(bob: Any, alice: Any) -> None:
     elsewhere = Wrapper(toy.Vector([1.0])).send(alice)
-    operands = Operands(bob, "ann")
+    operands = Task(bob, Peer("ann"), "run")
 
     (value,) = operands.resolve((elsewhere.child,))
 
@@ -95,7 +96,7 @@ def test_a_pointer_to_another_worker_stays_a_pointer(bob: Any, alice: Any) -> No
 
 
 def test_a_tensor_that_is_only_a_number_is_no_operand(bob: Any) -> None:
-    operands = Operands(bob, "ann")
+    operands = Task(bob, Peer("ann"), "run")
     entries = [bob.object_store.entry(id) for id in (1, 2)]
 
     operands.add_operands(entries, [entries[0].value, 2.5])

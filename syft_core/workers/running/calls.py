@@ -1,0 +1,131 @@
+"""Call a function of the owner on stored objects: its stages, and what happens to its result.
+
+authorize   refuse what the sender may not call, or use
+keep        store the tensors of the result; other values leave if the sender may read all that they depend on
+conceal     an error does not disclose private values
+run         call the function
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+from syft_core.exceptions import ValueRefusedError
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.rules import build_rule, leaves, map_leaves
+from syft_core.messages import Call
+from syft_core.peer import Peer, acting_for
+from syft_core.pointers.callable_pointer import ObjectWrapper
+from syft_core.values import Nested, Tensor
+from syft_core.workers.moving.departure import Leaving, leave, record_failure
+from syft_core.workers.moving.transfer import hand_over, is_tensor
+from syft_core.workers.party.status import RESTRICTED
+from syft_core.workers.party.store import Stored, lineage_of
+from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.running.failures import is_safe_to_raise
+from syft_core.workers.running.keeping import keep_tensor
+from syft_core.workers.running.memory import guard_results
+from syft_core.workers.running.procedure import execute, register_stages
+from syft_core.workers.running.task import Task
+from syft_core.workers.seeing.ledger import Departure
+from syft_core.workers.seeing.permissions import may_leave, require_permission, require_right_to_use
+
+
+class FunctionCall(Task):
+    """The task of calling a function that the owner has stored; the function is the first of its parents."""
+
+    __slots__ = ("args", "kwargs", "message")
+
+    def __init__(self, worker: Worker, message: Call, sender: Peer) -> None:
+        entry = worker.object_store.entry(message.id)
+        if not isinstance(entry.value, ObjectWrapper):
+            raise ValueRefusedError.only_local("call", str(worker.id), f"object {message.id!r} is not a function")
+        super().__init__(worker, sender, "call", [entry])
+        self.message, self.name = message, f"a call of {message.id!r}"
+        self.args = self.resolve(message.args)
+        self.kwargs = dict(zip(message.kwargs, self.resolve(tuple(message.kwargs.values())), strict=True))
+
+
+def call(worker: Worker, message: Call, sender: Peer) -> Nested:
+    """Call a callable stored by the worker's owner, on stored objects.
+
+    Tensors in the result stay here. Other values leave if the caller may read everything they were computed from.
+    """
+    return execute(FunctionCall(worker, message, sender))
+
+
+def _authorize(proceed: Stage, task: FunctionCall) -> Nested:
+    entry, *operands = task.parents
+    require_permission(task.worker, "call", entry, task.peer, entry.value)
+    require_right_to_use(task.worker, operands, task.peer)
+    return proceed(task)
+
+
+def _keep(proceed: Stage, task: FunctionCall) -> Nested:
+    result = proceed(task)
+    worker, sender, parents, message = task.worker, task.peer, task.parents, task.message
+    if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
+        _let_values_leave(task, result)
+    kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
+    worker.object_store.require_free(range(message.result, message.result + kept))
+    lineage, ids = lineage_of(parents), itertools.count(message.result)
+
+    def keep_leaf(leaf: Tensor) -> Nested:
+        if not build_rule(leaf):
+            return leaf
+        framework = framework_of(leaf)
+        # No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
+        is_foreign = any(is_tensor(each) and framework_of(each) is not framework for each in task.operands)
+        kept = hand_over(leaf, worker) if is_foreign else leaf
+        return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework.ALIAS)
+
+    reply = map_leaves(keep_leaf, result)
+    guard_results(worker, sender, parents, reply)
+    return reply
+
+
+def _let_values_leave(task: FunctionCall, result: Any) -> None:
+    """Let the values in a result leave with the answer. No rule can cover them: they were never stored, or reviewed."""
+    values = [leaf for leaf in leaves(result) if not build_rule(leaf)]
+    whole = Stored(values[0] if len(values) == 1 else values, task.holder, lineage_of(task.parents))
+    whole.id = task.message.id
+    leaving = Leaving(
+        task.worker,
+        "read",
+        task.message,
+        task.peer,
+        [Departure(parent, result) for parent in task.parents],
+        reason="result of a call",
+        shown=[Departure(whole, None)],
+        asks_rules=False,
+        error=ValueRefusedError.of(task.name, str(task.worker.id)),
+    )
+    leave(leaving)
+
+
+def _conceal(proceed: Stage, task: FunctionCall) -> Nested:
+    """Replace an error about objects that the sender may not have: its text and its type may depend on their values.
+
+    That the function failed depends on them, too, and cannot be hidden: the ledger records it.
+    """
+    try:
+        return proceed(task)
+    except Exception as error:
+        if is_safe_to_raise(error) or may_leave(task.worker, task.parents, task.peer):
+            raise
+        record_failure(task.worker, task.parents[0], task.peer, "a call that failed")
+        raise ValueRefusedError.failed(task.name, str(task.worker.id), "an error") from None
+
+
+def _run(task: FunctionCall) -> Nested:
+    with acting_for(task.peer.chain):
+        return task.parents[0].value.obj(*task.args, **task.kwargs)
+
+
+def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
+    return [_authorize, _keep, _conceal if status & RESTRICTED else None, _run]
+
+
+register_stages("call", _list_stages)
