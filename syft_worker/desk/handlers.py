@@ -11,6 +11,7 @@ from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import Leaving, copy_without_gradient, leave
 from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored
 from syft_core.workers.running.task import attribute
 from syft_core.workers.seeing.ledger import Departure
@@ -67,6 +68,7 @@ def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
             raise ReleaseError.elsewhere(id, str(worker.id))
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
         copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
+        copy.mark(entry.status & ADDED)
         objects.append(Requested(ref(entry), message.attr, copy, label=_shorten(labels.get(id, ""))))
     parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
     releases = releases_of(worker)

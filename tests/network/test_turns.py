@@ -61,6 +61,7 @@ def test_a_secret_does_not_reach_the_result_of_a_plan_that_runs(served: Served, 
     x, w = torch.zeros(3).send(ana), found[:]
 
     plan = sy.Plan("slow", lambda x, w: (x + 1 + 1) * 0 + w * 1).build(torch.zeros(3), torch.zeros(3)).send(ana)
+    ana.flush()  # So that the call is sent at once.
     result = plan(x, w)
     assert wait_until(turn.began.is_set)
     if drops:

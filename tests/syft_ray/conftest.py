@@ -19,6 +19,7 @@ from syft_ray import host as hosting
 from syft_ray.host import Host
 from tests.waiting import wait_for_end
 
+from ..core.conftest import hook  # noqa: F401  # a fixture
 from ..workers.conftest import me  # noqa: F401  # a fixture
 
 
@@ -118,7 +119,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
 
 
 @pytest.fixture
-def host(hook: ToyHook, ray: Ray, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def host(hook: ToyHook, ray: Ray, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:  # noqa: F811  # the fixture
     """A host with two workers of the toy framework."""
     manager = PluginManager()
     manager.register(toy_plugin, "toy")

@@ -1,0 +1,193 @@
+"""A restriction that a feature adds holds for every message that computes with objects or lets them leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import syft_core as sy  # noqa: E402  # torch may be missing
+from syft_core import messages  # noqa: E402
+from syft_core.messages import HANDLERS, Call, Forward, Message, Run  # noqa: E402
+from syft_core.peer import Peer  # noqa: E402
+from syft_core.plugins.manager import plugin_manager  # noqa: E402
+from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
+from syft_core.pointers.object_pointer import new_id  # noqa: E402
+from syft_core.workers.party.status import add_bit  # noqa: E402
+from syft_core.workers.running import procedure  # noqa: E402
+from syft_core.workers.running.procedure import add_stage  # noqa: E402
+from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
+from syft_mpc.messages import Deposit, OpenChannel, Prepare  # noqa: E402
+from syft_worker.desk import messages as desk  # noqa: E402
+
+from ..party import test_waiting as waiting  # noqa: E402
+
+EMBARGO = add_bit()
+
+
+@pytest.fixture(autouse=True)
+def _embargo() -> Any:
+    """A restriction whose stage always refuses."""
+    kept = list(procedure._added)
+
+    def refuse(_proceed: Any, task: Any) -> Any:
+        raise PermissionError(f"cannot {task.kind}: by a test")
+
+    add_stage(EMBARGO, refuse)
+    yield
+    procedure._added[:] = kept
+    procedure._procedures.clear()
+
+
+def embargo_operands(worker: Any, kind: type[Message]) -> None:
+    """Restrict everything to which the next message of a kind refers, when it arrives."""
+    handle = worker.handle
+
+    def restrict(message: Message, sender: Peer) -> Any:
+        if type(message) is kind:
+            for id in find_ids(worker, message):
+                worker.object_store.entry(id).mark(EMBARGO)
+        return handle(message, sender)
+
+    worker.handle = restrict
+
+
+# --- what each message does with objects
+
+
+def _call(bob: Any) -> Callable[[], Any]:
+    bob.register_obj(ObjectWrapper(lambda x: x + 1, "add"), "add")
+    x = torch.ones(3).send(bob)
+    return lambda: waiting._ask(bob, Call("add", (x.child,), {}, new_id()))
+
+
+def _run_here(bob: Any) -> Callable[[], Any]:
+    x = torch.ones(3).send(bob)
+    return lambda: waiting._ask(bob, Run("torch", "torch.Tensor.add", (x.child, 1), {}, new_id()))
+
+
+def _backward_to_a_copy(bob: Any) -> Callable[[], Any]:
+    """Return a backward pass at bob whose gradient goes back to alice."""
+    origin = torch.ones(3, requires_grad=True).send(bob.get_worker("alice"))
+    copy = origin.move(bob, requires_grad=True)
+    loss = (copy * 2).sum()
+    bob.object_store.entry(copy.id_at_location).mark(EMBARGO)
+    return loss.backward
+
+
+CASES: dict[type, list[Callable[[Any], Callable[[], Any]]]] = {
+    **waiting.CASES,
+    Run: [_run_here, waiting._run, _backward_to_a_copy],
+    Call: [_call],
+}
+"""How each message is sent that does something with objects."""
+del CASES[messages.Describe]
+WITHOUT: dict[type, str] = {
+    messages.Store: "brings an object",
+    messages.Describe: "form, not values",
+    messages.AskSchema: "form, not values",
+    messages.Search: "names, not values",
+    messages.Tag: "names, not values",
+    messages.Lease: "who keeps it alive",
+    messages.Release: "who keeps it alive",
+    messages.GetTicket: "names, not values",
+    messages.Introduce: "names, not values",
+    OpenChannel: "no objects",
+    Prepare: "forms of shares, no objects",
+    Deposit: "what another party sends for a run, which is a task",
+    desk.AskRelease: "makes the copy that the owner reviews; what leaves is fetched",
+    desk.FollowRequests: "the sender's own requests",
+    desk.FetchReleased: "refers to objects by a request: tested below",
+    desk.ReviewRequests: "the owner's",
+    desk.DecideRequest: "the owner's",
+    desk.ListApprovals: "the owner's",
+    desk.AddApproval: "the owner's",
+    desk.RevokeApproval: "the owner's",
+    desk.ShowValues: "the owner's",
+}
+"""Why the other messages need not take the road."""
+
+
+def test_every_message_takes_the_road_or_says_why_not() -> None:
+    plugin_manager()
+
+    ours = {kind for kind in HANDLERS if kind.__module__.startswith("syft_")}
+
+    assert ours == CASES.keys() | WITHOUT.keys()
+    assert not CASES.keys() & WITHOUT.keys()
+
+
+@pytest.mark.usefixtures("alice")
+@pytest.mark.parametrize(
+    ("kind", "make"), [pytest.param(kind, make, id=make.__name__[1:]) for kind, made in CASES.items() for make in made]
+)
+def test_a_restriction_holds_whatever_the_message(bob: Any, kind: type, make: Any) -> None:
+    send = make(bob)
+    before = len(bob.ledger)
+    embargo_operands(bob, kind)
+
+    with pytest.raises(PermissionError, match="by a test"):
+        send()
+
+    assert len(bob.ledger) == before
+
+
+def test_a_reviewed_copy_has_the_restriction_of_its_object(bob: Any, me: Any) -> None:
+    me.user = "eve"
+    bob.load_data([torch.ones(3).private_tensor(["zoe"]).tag("#x")])
+    (x,) = bob.search("#x")
+    handle = x.request("table 1")
+    bob.approve(handle)
+    (request,) = bob.requests
+    for requested in request.objects:
+        requested.copy.mark(EMBARGO)
+
+    with pytest.raises(PermissionError, match="cannot leave"):
+        handle.get()
+
+    for requested in request.objects:
+        requested.copy.status &= ~EMBARGO
+    assert handle.get().tolist() == [1.0] * 3
+
+
+def test_what_a_restricted_object_was_copied_to_for_review_is_restricted(bob: Any, me: Any) -> None:
+    me.user = "eve"
+    bob.load_data([torch.ones(3).private_tensor(["zoe"]).tag("#x")])
+    (x,) = bob.search("#x")
+    bob.object_store.entry(x.id_at_location).mark(EMBARGO)
+    handle = x.request("table 1")
+    bob.approve(handle)
+
+    with pytest.raises(PermissionError, match="cannot leave"):
+        handle.get()
+
+
+def test_a_copy_on_the_same_worker_of_a_restricted_object_is_refused(bob: Any) -> None:
+    x = torch.ones(3).send(bob)
+    bob.object_store.entry(x.id_at_location).mark(EMBARGO)
+
+    with pytest.raises(PermissionError, match="by a test"):
+        waiting._ask(bob, Forward(x.id_at_location, None, "bob", new_id(), True))
+
+
+def test_a_restriction_may_concern_some_kinds_of_tasks_only(bob: Any) -> None:
+    procedure._added.pop()
+    add_stage(EMBARGO, lambda _proceed, _task: pytest.fail("it left"), kinds={"leave"})
+    x = torch.ones(3).send(bob)
+    bob.object_store.entry(x.id_at_location).mark(EMBARGO)
+
+    assert (x + 1).get().tolist() == [2.0] * 3
+    with pytest.raises(pytest.fail.Exception, match="it left"):
+        x.get()
+
+
+def test_the_road_of_a_plan_is_that_of_its_steps(bob: Any) -> None:
+    plan = sy.Plan("double", lambda x: x * 2).build(torch.ones(3)).send(bob)
+    x = torch.ones(3).send(bob)
+    bob.object_store.entry(x.id_at_location).mark(EMBARGO)
+
+    with pytest.raises(PermissionError, match="cannot run"):
+        plan(x)
