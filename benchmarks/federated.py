@@ -94,7 +94,12 @@ def make_ours(hook: Any, name: str, data: list[tuple[torch.Tensor, torch.Tensor]
     found = fl.find("#x", "#y", workers=workers)
     engine = "stacked" if name == "stacked" else "workers"
     trainer = fl.FederatedTrainer(
-        make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=LR), found, batch_size=BATCH, engine=engine
+        make_model(),
+        nn.functional.cross_entropy,
+        lambda p: optim.SGD(p, lr=LR),
+        found,
+        batch_size=BATCH,
+        options=fl.Options(engine=engine),
     )
     gc.collect()
     began = time.process_time()
@@ -288,7 +293,7 @@ def load(number):
     return torch.randn(SAMPLES, SIZE, generator=generator), torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
 population = fl.Population({size}, load)
 trainer = fl.FederatedTrainer(make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=LR), population,
-                              batch_size=BATCH, clients_per_round=10)
+                              batch_size=BATCH, options=fl.Options(clients_per_round=10))
 trainer.fit(10)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -40,7 +40,7 @@ class Job:
     parts: int
     reason: str = ""
     """Why owners should release updates that may not leave; "" means not to ask."""
-    patience: float = 600.0
+    patience: float | None = 600.0
     """How many seconds to wait for their decision."""
 
 
@@ -122,7 +122,7 @@ class Client:
         plans, fixed = self._send(job.train, job.fixed, job.settings)
         return Train(plans, weights(), fixed, self.pointers, job.parts, job.settings, id, seed, correction)
 
-    def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float) -> Tensor:
+    def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
         """Measure on the worker, and fetch the sums."""
         id = new_id()
 
@@ -133,7 +133,7 @@ class Client:
         (sums,) = self._run(make, (id,), reason, patience)
         return sums
 
-    def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+    def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
         """Send a message and fetch its results; try again if the worker has forgotten what it was sent before."""
         try:
             self.location.tell(make())
@@ -153,7 +153,7 @@ class Client:
         is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
         return is_lost or isinstance(error, ObjectNotFoundError)
 
-    def _fetch(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+    def _fetch(self, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
         try:
             return [remove_restriction(value) for value in self._fetch_released(ids, reason, patience)]
         except BaseException:
@@ -161,7 +161,7 @@ class Client:
                 self.location.drop(id)
             raise
 
-    def _fetch_released(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+    def _fetch_released(self, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
         """Fetch results; if they may not leave, ask the owner, if that is wanted, and wait for the decision."""
         try:
             found: list[Nested] = self.location.ask(FetchAll(ids, reason=reason))
@@ -272,6 +272,20 @@ class Clients(Mapping[Id, Client]):
     def are_local(self) -> bool:
         """Whether all are in this process."""
         return all(client.is_local for client in self.values())
+
+    @contextlib.contextmanager
+    def deadline(self, timeout: float | None) -> Iterator[None]:
+        """Return a context in which workers on a network count as lost after other seconds."""
+        changed = []
+        for client in self.values() if timeout is not None and not self.are_local else ():
+            if not client.is_local and hasattr(client.location, "timeout"):
+                changed.append((client.location, client.location.timeout))
+                client.location.timeout = timeout
+        try:
+            yield
+        finally:
+            for location, before in changed:
+                location.timeout = before
 
     def __getitem__(self, id: Id) -> Client:
         return self._clients[id]

@@ -98,13 +98,24 @@ class Acceptance:
             return self.find_fault(outcome)
         return explain(outcome)
 
+    def sort_out(self, found: Iterable[tuple[Id, ClientOutcome]]) -> tuple[list[Update], dict[Id, str]]:
+        """Return the updates that are usable, and why the others are not."""
+        updates, left_out = [], {}
+        for worker, outcome in found:
+            why = self.explain(outcome)
+            if why is not None:
+                left_out[worker] = why
+            elif isinstance(outcome, Update):
+                updates.append(outcome)
+        return updates, left_out
+
 
 def explain(error: Exception) -> str:
     """Return the text of an error: a worker sends only what the reader may know."""
     if isinstance(error, ReleasePendingError):
-        return f"{error}, or give owners more time: `FederatedTrainer(..., patience=3600)`"
+        return f"{error}, or give owners more time: `options=fl.Options(patience=3600)`"
     if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError):
-        return f'{error}, or let the trainer ask for each result: `FederatedTrainer(..., reason="why")`'
+        return f'{error}, or let the trainer ask for each result: `options=fl.Options(reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
 
