@@ -104,14 +104,14 @@ def make_ours(hook: Any, name: str, data: list[tuple[torch.Tensor, torch.Tensor]
     gc.collect()
     began = time.process_time()
     for client in trainer.clients.values():
-        client._send(trainer._job, trainer._job.train, trainer._job.fixed)
+        client._send(trainer._job.train, trainer._job.fixed, trainer._job.settings)
     setting_up += time.process_time() - began
 
     def run_private() -> None:  # The update stays on the worker: who measures may not read it.
         weights = trainer.weights
         for number, client in enumerate(trainer.clients.values()):
             try:
-                client.train(trainer._job, weights, number, None)
+                client.train(trainer._job, lambda: weights, number, None)
             except GetNotPermittedError:
                 continue
             raise RuntimeError("a private update has left its worker")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError, SessionLostError
@@ -95,32 +94,34 @@ class Client:
     # --- training
 
     def train(
-        self,
-        job: Job,
-        weights: Callable[[], Tensor],
-        seed: int | None,
-        correction: Tensor | None,
-        result: int | None = None,
+        self, job: Job, weights: Callable[[], Tensor], seed: int | None, correction: Tensor | None
     ) -> tuple[Tensor, float]:
         """Train on the worker, and fetch the difference and the loss."""
-        id = new_id() if result is None else result
-        make = partial(self._make_training, job, weights, seed, correction, id)
+        id = new_id()
+        make = lambda: self.make_training(job, weights(), seed, correction, id)  # noqa: E731  # after a failure, too
         difference, loss = self._run(make, (id, id + 1), job.reason, job.patience)
+        return difference, float(loss)
+
+    def fetch_training(self, job: Job, id: int) -> tuple[Tensor, float]:
+        """Fetch the difference and the loss of a training that has ended, by the id of its result."""
+        difference, loss = self._fetch((id, id + 1), job.reason, job.patience)
         return difference, float(loss)
 
     def train_there(self, job: Job, weights: Tensor, seed: int | None) -> Tensor:
         """Train on the worker without waiting; return a pointer to the difference, which stays there."""
         id = new_id()
-        self.location.tell(self._make_training(job, lambda: weights, seed, None, id))
+        self.location.tell(self.make_training(job, weights, seed, None, id))
         self.location.drop(id + 1)
         framework = self.location.client.attributes_of("torch")
         return framework.wrapper(pointer_at(self.location, id, framework, self.location.client))
 
-    def _make_training(
-        self, job: Job, weights: Callable[[], Tensor], seed: int | None, correction: Tensor | None, id: int
+    def make_training(
+        self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int | None = None
     ) -> Train:
+        """Return the message that trains on the worker, after what it refers to was sent."""
         plans, fixed = self._send(job.train, job.fixed, job.settings)
-        return Train(plans, weights(), fixed, self.pointers, job.parts, job.settings, id, seed, correction)
+        result = new_id() if id is None else id
+        return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, result, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
         """Measure on the worker, and fetch the sums."""
@@ -196,16 +197,6 @@ class Client:
             plan.gone = "it could not be sent"
             raise
         return plan
-
-    def find_values(self) -> list[list[Tensor]] | None:
-        """Return the plain data of a worker in this process, by dataset; None if it is anything else."""
-        store = self.location.face.object_store
-        entries = [store.get(pointer._id_at_location) for pointer in self.pointers]
-        if not all(entry is not None and entry.is_plain and entry.access is None for entry in entries):
-            return None
-        values = [entry.value.detach() for entry in entries]
-        parts = len(self.datasets[0].parts)
-        return [values[start : start + parts] for start in range(0, len(values), parts)]
 
     def __repr__(self) -> str:
         return f"<Client {self.id!r}: {self.samples} samples>"

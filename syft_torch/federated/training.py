@@ -7,10 +7,10 @@ is one operation: it passes the same stages, and its results stay on the worker 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from time import monotonic
+from functools import cached_property
 from types import GeneratorType
 from typing import ClassVar
 
@@ -20,13 +20,14 @@ from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
 from syft_core.hook.signatures import Memo, note, signature_of
-from syft_core.messages import Message, MessageFacts, register_message
+from syft_core.messages import MessageFacts, register_message
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.addresses.requests import Elsewhere, Process
+from syft_core.workers.party.status import is_restricted
 from syft_core.workers.party.store import lineage_of
-from syft_core.workers.party.turns import TURN_SECONDS, let_others_go_first
+from syft_core.workers.party.turns import let_others_go_first
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.changes import change_count
 from syft_core.workers.running.execution import Execution
@@ -34,6 +35,7 @@ from syft_core.workers.running.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
 from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.joint import Company, Joinable, Member, find_obstacle
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
@@ -53,7 +55,7 @@ def _describe(text: str) -> MessageFacts:
 
 
 @dataclass(slots=True)
-class OnData(Message):
+class OnData(Joinable):
     """A recorded function of a model and of stored data; the base of both messages."""
 
     plans: tuple[int | str, ...]
@@ -120,9 +122,11 @@ def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Process:
 class _Execution(Execution):
     """The execution of a training; its seed is not an argument, because forms do not depend on it."""
 
-    __slots__ = ("operation", "seed")
+    __slots__ = ("company", "operation", "seed")
     operation: LoopOp
     seed: int | None
+    company: Company | None
+    """The workers with which it is executed, if there are others."""
 
     @property
     def memo(self) -> Memo:
@@ -138,11 +142,15 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     operation = _find_operation(framework, programs, message)
     execution = _Execution(worker, framework, operation.op, sender)
     execution.operation, execution.seed = operation, seed
+    company = execution.company = getattr(message, "company", None)
     execution.result, execution.count = message.result, count
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
     operation.require_reviewed(execution)
+    if company is not None and not operation.may_join(execution):
+        company.decline(message)
+        return None
     needed = 0 if worker.guard is None else operation.measure_memory(execution.args)
     worker.stats.operations += 1
     with worker.reserve(sender, operation.op.name, count, needed), framework.isolate() or nullcontext():
@@ -258,6 +266,14 @@ class LoopOp:
             why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
             raise FederatedError.plan("loss", why)
 
+    def may_join(self, execution: Execution) -> bool:
+        """Return whether a worker may train together with others: nothing restricts its data, and results are equal."""
+        return self.is_training and not (is_restricted(execution.status) or self._obstacle)
+
+    @cached_property
+    def _obstacle(self) -> str | None:
+        return find_obstacle(self.shape, self.losses)
+
     def recall(self, signature: tuple[object, ...]) -> Memo:
         """Return the memo of a signature."""
         found = self._memos.get(signature)
@@ -314,9 +330,12 @@ class LoopOp:
     def _run(self, execution: _Execution) -> Process:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
-        if (known := loops.take_stacked(execution.worker.id, execution.result)) is not None:
-            return known
         fixed, parts = self._arrange(tensors)
+        if execution.company is not None and self.may_join(execution):
+            member = Member(
+                execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
+            )
+            return execution.company.train(member)
         if self.is_training:
             loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
         else:
@@ -325,9 +344,8 @@ class LoopOp:
         seed = execution.seed if execution.is_readable and self.op.random else None
         state = None if seed is None else [torch.Generator().manual_seed(seed & loops.MASK).get_state()]
         while True:
-            turn = monotonic() + TURN_SECONDS
             with nullcontext() if state is None else loops.seeded(state), torch.enable_grad():
-                result = _advance(loop, turn)
+                result = loops.run_turn(loop)
             if result is not None:
                 return result
             yield Elsewhere(let_others_go_first)
@@ -351,16 +369,6 @@ class LoopOp:
         """Raise if somebody has changed the data: the sender may have had the right to see the old values only."""
         if list(map(change_count, execution.args[2:])) != versions:
             raise OperandChangedError.during(self.verb, execution.worker.id) from None
-
-
-def _advance(loop: Iterator[Nested], turn: float) -> Nested:
-    """Run a loop until it ends, and return its result, or until the turn ends, and return None."""
-    for result in loop:
-        if result is not None:
-            return result
-        if monotonic() > turn:
-            return None
-    return None
 
 
 def _is_dense(tensor: Tensor) -> bool:

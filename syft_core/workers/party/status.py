@@ -69,6 +69,12 @@ OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 DECISIVE = ADDED | ADDED_INHERITED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
 """The bits on which the stages of an operation depend."""
 
+
+def is_restricted(status: int) -> bool:
+    """Return whether something restricts what a status describes: an object is private, or its worker has a policy."""
+    return bool(status & (PRIVATE | POLICY))
+
+
 _places = itertools.count(24), itertools.count(32)
 
 

@@ -136,7 +136,7 @@ def test_stacked_clients_have_the_same_last_batch(hook: Any, drop_last: bool, mo
 
 @pytest.mark.parametrize("engine", ["workers", "stacked"])
 def test_long_trainings_give_signs_of_life(hook: Any, monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
-    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", 0)
+    monkeypatch.setattr("syft_torch.federated.loops.TURN_SECONDS", 0)
     trainer, signs = make_trainer(hook, engine=engine, epochs=3), []
     token = is_wanted.set(lambda: signs.append(1) or True)
     try:
