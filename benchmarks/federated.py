@@ -94,19 +94,24 @@ def make_ours(hook: Any, name: str, data: list[tuple[torch.Tensor, torch.Tensor]
     found = fl.find("#x", "#y", workers=workers)
     engine = "stacked" if name == "stacked" else "workers"
     trainer = fl.FederatedTrainer(
-        make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=LR), found, batch_size=BATCH, engine=engine
+        make_model(),
+        nn.functional.cross_entropy,
+        lambda p: optim.SGD(p, lr=LR),
+        found,
+        batch_size=BATCH,
+        options=fl.Options(engine=engine),
     )
     gc.collect()
     began = time.process_time()
     for client in trainer.clients.values():
-        client._send(trainer._job, trainer._job.train, trainer._job.fixed)
+        client._send(trainer._job.train, trainer._job.fixed, trainer._job.settings)
     setting_up += time.process_time() - began
 
     def run_private() -> None:  # The update stays on the worker: who measures may not read it.
         weights = trainer.weights
         for number, client in enumerate(trainer.clients.values()):
             try:
-                client.train(trainer._job, weights, number, None)
+                client.train(trainer._job, lambda: weights, number, None)
             except GetNotPermittedError:
                 continue
             raise RuntimeError("a private update has left its worker")
@@ -288,7 +293,7 @@ def load(number):
     return torch.randn(SAMPLES, SIZE, generator=generator), torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
 population = fl.Population({size}, load)
 trainer = fl.FederatedTrainer(make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=LR), population,
-                              batch_size=BATCH, clients_per_round=10)
+                              batch_size=BATCH, options=fl.Options(clients_per_round=10))
 trainer.fit(10)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -45,7 +45,7 @@ def main():
         model = torch.nn.Sequential(torch.nn.Linear(SIZE, 128), torch.nn.ReLU(), torch.nn.Linear(128, CLASSES))
         trainer = fl.FederatedTrainer(
             model, torch.nn.functional.cross_entropy, lambda p: torch.optim.SGD(p, lr=LR), data, batch_size=BATCH,
-            engine=workers,
+            options=fl.Options(engine=workers),
         )  # fmt: skip
         print(json.dumps({"engine": "ray"}), flush=True)
         while sys.stdin.readline():

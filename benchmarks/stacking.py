@@ -27,7 +27,10 @@ def measure(hook: Any, data: Any, width: int, batch_size: int, engine: str, roun
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(INPUTS, width), nn.ReLU(), nn.Linear(width, CLASSES))
     make = lambda p: optim.SGD(p, lr=0.1)  # noqa: E731  # as a user writes it
-    trainer = fl.FederatedTrainer(model, nn.functional.cross_entropy, make, data, batch_size=batch_size, engine=engine)
+    options = fl.Options(engine=engine)
+    trainer = fl.FederatedTrainer(
+        model, nn.functional.cross_entropy, make, data, batch_size=batch_size, options=options
+    )
     trainer.fit(1)
     times = []
     for _ in range(rounds):

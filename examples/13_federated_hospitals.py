@@ -77,9 +77,9 @@ clinic.load_data([
     scans[:100].private_tensor(["dr-noor"]).tag("#scans"), labels[:100].private_tensor(["dr-noor"]).tag("#labels"),
 ])  # fmt: skip
 private = fl.find("#scans", "#labels", workers=[clinic])
-options = {"epochs": 2, "batch_size": 25}
+passes = {"epochs": 2, "batch_size": 25}
 loss = nn.functional.binary_cross_entropy_with_logits
-refused = fl.FederatedTrainer(nn.Linear(30, 1), loss, lambda p: optim.Adam(p, lr=0.05), private, **options)
+refused = fl.FederatedTrainer(nn.Linear(30, 1), loss, lambda p: optim.Adam(p, lr=0.05), private, **passes)
 try:
     refused.fit(rounds=1)
 except fl.FederatedError as error:
@@ -87,7 +87,7 @@ except fl.FederatedError as error:
 
 print("\nWith a reason, the owner is asked in each round, and decides:")
 asking = fl.FederatedTrainer(
-    nn.Linear(30, 1), loss, lambda p: optim.Adam(p, lr=0.05), private, reason="a study", **options
+    nn.Linear(30, 1), loss, lambda p: optim.Adam(p, lr=0.05), private, options=fl.Options(reason="a study"), **passes
 )
 done = threading.Event()
 

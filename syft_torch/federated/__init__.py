@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from syft_torch.federated.evaluation import Evaluation
     from syft_torch.federated.history import History, Row
     from syft_torch.federated.metrics import AUC, ConfusionMatrix, Metric
+    from syft_torch.federated.options import Options
     from syft_torch.federated.population import Population
     from syft_torch.federated.scaling import Scaling, train_test_split
     from syft_torch.federated.strategies import (
@@ -52,6 +53,7 @@ _PLACES = {
     "evaluation": "Evaluation",
     "history": "History Row",
     "metrics": "AUC ConfusionMatrix Metric",
+    "options": "Options",
     "population": "Population",
     "scaling": "Scaling train_test_split",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
@@ -79,6 +81,7 @@ __all__ = [
     "Krum",
     "Median",
     "Metric",
+    "Options",
     "PointerDataset",
     "Population",
     "Row",

@@ -14,6 +14,7 @@ from syft_core.exceptions import how_to_install
 from syft_core.files import write_file
 from syft_core.values import Kwargs, Tensor
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.history import History
 from syft_torch.federated.strategies import Strategy, is_setting
 
 VERSION = 2
@@ -82,6 +83,57 @@ def _read_safetensors(content: bytes) -> tuple[str, dict[str, Tensor]]:
 
     size = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + size])["__metadata__"]["facts"], decode(content)
+
+
+# --- the state of a run
+
+
+@dataclass
+class RunState:
+    """What a run has done, besides the state of its strategy."""
+
+    weights: Tensor
+    history: History
+    starts: int = 0
+    """How many trainings of asynchronous rounds have been started."""
+
+
+def require_writable(path: Path, strategy: Strategy) -> None:
+    """Raise before the first round if a checkpoint cannot be written after it."""
+    dump_strategy(strategy)
+    if not path.parent.is_dir():
+        raise FederatedError.checkpoint(str(path), "its folder does not exist", "make it first")
+
+
+def save_run(path: Path, identity: Kwargs, strategy: Strategy, run: RunState) -> None:
+    """Write the state of a run; ``identity`` is what a run that continues must have in common."""
+    tensors, numbers = dump_strategy(strategy)
+    kept = {"weights": run.weights, **{f"{_PREFIX}{name}": tensor for name, tensor in tensors.items()}}
+    facts = {"run": identity, "strategy": numbers, "history": run.history.dump(), "starts": run.starts}
+    try:
+        save(path, Checkpoint(kept, facts))
+    except OSError as error:
+        raise FederatedError.unwritten(str(path), error.strerror or str(error)) from None
+
+
+def load_run(path: Path, identity: Kwargs, strategy: Strategy) -> RunState:
+    """Read the state of a run, and load that of its strategy; raise if another run has written it."""
+    found = load(path)
+    advice = "use the model, strategy and seed that it was made with, or another file"
+    for name, what in _IDENTITY.items():
+        if found.facts["run"][name] != identity[name]:
+            raise FederatedError.checkpoint(str(path), f"it has another {what}", advice)
+    numbers = dump_strategy(strategy)[1]
+    if any(numbers.get(name) != value for name, value in found.facts["strategy"].items()):
+        raise FederatedError.checkpoint(str(path), "its strategy has other numbers", advice)
+    tensors = {name.removeprefix(_PREFIX): t for name, t in found.tensors.items() if name.startswith(_PREFIX)}
+    load_strategy(strategy, tensors, found.facts["strategy"])
+    return RunState(found.tensors["weights"], History.load(found.facts["history"]), found.facts["starts"])
+
+
+_PREFIX = "strategy/"
+_IDENTITY = {"model": "model", "fixed": "frozen state of the model", "strategy": "strategy", "seed": "seed"}
+"""What a run and its checkpoint must have in common."""
 
 
 # --- the state of a strategy

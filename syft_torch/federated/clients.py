@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError, SessionLostError
@@ -40,7 +39,7 @@ class Job:
     parts: int
     reason: str = ""
     """Why owners should release updates that may not leave; "" means not to ask."""
-    patience: float = 600.0
+    patience: float | None = 600.0
     """How many seconds to wait for their decision."""
 
 
@@ -95,34 +94,36 @@ class Client:
     # --- training
 
     def train(
-        self,
-        job: Job,
-        weights: Callable[[], Tensor],
-        seed: int | None,
-        correction: Tensor | None,
-        result: int | None = None,
+        self, job: Job, weights: Callable[[], Tensor], seed: int | None, correction: Tensor | None
     ) -> tuple[Tensor, float]:
         """Train on the worker, and fetch the difference and the loss."""
-        id = new_id() if result is None else result
-        make = partial(self._make_training, job, weights, seed, correction, id)
+        id = new_id()
+        make = lambda: self.make_training(job, weights(), seed, correction, id)  # noqa: E731  # after a failure, too
         difference, loss = self._run(make, (id, id + 1), job.reason, job.patience)
+        return difference, float(loss)
+
+    def fetch_training(self, job: Job, id: int) -> tuple[Tensor, float]:
+        """Fetch the difference and the loss of a training that has ended, by the id of its result."""
+        difference, loss = self._fetch((id, id + 1), job.reason, job.patience)
         return difference, float(loss)
 
     def train_there(self, job: Job, weights: Tensor, seed: int | None) -> Tensor:
         """Train on the worker without waiting; return a pointer to the difference, which stays there."""
         id = new_id()
-        self.location.tell(self._make_training(job, lambda: weights, seed, None, id))
+        self.location.tell(self.make_training(job, weights, seed, None, id))
         self.location.drop(id + 1)
         framework = self.location.client.attributes_of("torch")
         return framework.wrapper(pointer_at(self.location, id, framework, self.location.client))
 
-    def _make_training(
-        self, job: Job, weights: Callable[[], Tensor], seed: int | None, correction: Tensor | None, id: int
+    def make_training(
+        self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int | None = None
     ) -> Train:
+        """Return the message that trains on the worker, after what it refers to was sent."""
         plans, fixed = self._send(job.train, job.fixed, job.settings)
-        return Train(plans, weights(), fixed, self.pointers, job.parts, job.settings, id, seed, correction)
+        result = new_id() if id is None else id
+        return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, result, seed, correction)
 
-    def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float) -> Tensor:
+    def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
         """Measure on the worker, and fetch the sums."""
         id = new_id()
 
@@ -133,7 +134,7 @@ class Client:
         (sums,) = self._run(make, (id,), reason, patience)
         return sums
 
-    def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+    def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
         """Send a message and fetch its results; try again if the worker has forgotten what it was sent before."""
         try:
             self.location.tell(make())
@@ -153,7 +154,7 @@ class Client:
         is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
         return is_lost or isinstance(error, ObjectNotFoundError)
 
-    def _fetch(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+    def _fetch(self, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
         try:
             return [remove_restriction(value) for value in self._fetch_released(ids, reason, patience)]
         except BaseException:
@@ -161,7 +162,7 @@ class Client:
                 self.location.drop(id)
             raise
 
-    def _fetch_released(self, ids: tuple[int, ...], reason: str, patience: float) -> list[Nested]:
+    def _fetch_released(self, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
         """Fetch results; if they may not leave, ask the owner, if that is wanted, and wait for the decision."""
         try:
             found: list[Nested] = self.location.ask(FetchAll(ids, reason=reason))
@@ -196,16 +197,6 @@ class Client:
             plan.gone = "it could not be sent"
             raise
         return plan
-
-    def find_values(self) -> list[list[Tensor]] | None:
-        """Return the plain data of a worker in this process, by dataset; None if it is anything else."""
-        store = self.location.face.object_store
-        entries = [store.get(pointer._id_at_location) for pointer in self.pointers]
-        if not all(entry is not None and entry.is_plain and entry.access is None for entry in entries):
-            return None
-        values = [entry.value.detach() for entry in entries]
-        parts = len(self.datasets[0].parts)
-        return [values[start : start + parts] for start in range(0, len(values), parts)]
 
     def __repr__(self) -> str:
         return f"<Client {self.id!r}: {self.samples} samples>"
@@ -272,6 +263,20 @@ class Clients(Mapping[Id, Client]):
     def are_local(self) -> bool:
         """Whether all are in this process."""
         return all(client.is_local for client in self.values())
+
+    @contextlib.contextmanager
+    def deadline(self, timeout: float | None) -> Iterator[None]:
+        """Return a context in which workers on a network count as lost after other seconds."""
+        changed = []
+        for client in self.values() if timeout is not None and not self.are_local else ():
+            if not client.is_local and hasattr(client.location, "timeout"):
+                changed.append((client.location, client.location.timeout))
+                client.location.timeout = timeout
+        try:
+            yield
+        finally:
+            for location, before in changed:
+                location.timeout = before
 
     def __getitem__(self, id: Id) -> Client:
         return self._clients[id]

@@ -9,29 +9,26 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import isfinite
 
 import torch
 
-from syft_core.exceptions import GetNotPermittedError, SyftError
+from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError, SyftError
 from syft_core.peer import Id
-from syft_core.pointers.object_pointer import new_id
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import yield_turn
-from syft_torch.federated import loops
 from syft_torch.federated.clients import Client, Job
+from syft_torch.federated.joint import MOST, find_obstacle, train_together
 from syft_torch.federated.layout import MAX_COUNT, Layout
 from syft_torch.federated.losses import Loss, ModelForms
-from syft_torch.federated.memory import uses_small_floats
 from syft_torch.federated.strategies import Update, is_finite
+from syft_torch.federated.training import Train
 from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
 
 _log = logging.getLogger(__name__)
-CHUNK = 10
-"""How many clients are stacked: more do not fit a processor's cache."""
 MAX_STACKED_WEIGHTS = 300_000
 """Up to how many weights models are stacked without being asked to: ``benchmarks/stacking.py`` measures it."""
 MAX_THREADS = 64
@@ -49,7 +46,6 @@ class Task:
     job: Job
     version: int = 0
     """How often the weights had been updated."""
-    result: int | None = None
 
     @property
     def weights(self) -> Tensor:
@@ -98,13 +94,24 @@ class Acceptance:
             return self.find_fault(outcome)
         return explain(outcome)
 
+    def sort_out(self, found: Iterable[tuple[Id, ClientOutcome]]) -> tuple[list[Update], dict[Id, str]]:
+        """Return the updates that are usable, and why the others are not."""
+        updates, left_out = [], {}
+        for worker, outcome in found:
+            why = self.explain(outcome)
+            if why is not None:
+                left_out[worker] = why
+            elif isinstance(outcome, Update):
+                updates.append(outcome)
+        return updates, left_out
+
 
 def explain(error: Exception) -> str:
     """Return the text of an error: a worker sends only what the reader may know."""
     if isinstance(error, ReleasePendingError):
-        return f"{error}, or give owners more time: `FederatedTrainer(..., patience=3600)`"
+        return f"{error}, or give owners more time: `options=fl.Options(patience=3600)`"
     if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError):
-        return f'{error}, or let the trainer ask for each result: `FederatedTrainer(..., reason="why")`'
+        return f'{error}, or let the trainer ask for each result: `options=fl.Options(reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
 
@@ -169,16 +176,11 @@ class Engine:
             return error.with_traceback(None)
 
     def _train(self, task: Task, client: Client) -> Update:
-        settings = task.job.settings
-        difference, loss = client.train(task.job, task.find_weights, task.seed, task.correction, task.result)
-        return Update(client.id, difference, client.samples, loss, client.count_steps(settings), find_lr(settings))
+        return _make_update(task, client.train(task.job, task.find_weights, task.seed, task.correction))
 
 
 class StackedEngine(Engine):
-    """Trains the models of several clients of this process in one loop, if their data has the same form.
-
-    Each worker still gets its message, and what leaves it passes the same stages; only the computation is shared.
-    """
+    """Lets several clients of this process train together; see ``joint.py``."""
 
     name = "stacked"
 
@@ -200,66 +202,40 @@ class StackedEngine(Engine):
 
     def _run_here(self) -> tuple[Task, ClientOutcome]:
         chunk = [self._here.popleft()]
-        while self._here and len(chunk) < CHUNK and _are_alike(self._here[0], chunk[0]):
+        while self._here and len(chunk) < MOST and _are_alike(self._here[0], chunk[0]):
             chunk.append(self._here.popleft())
         with ExitStack() as stack:
-            opened = [task for task in chunk if self._open(task, stack)]
-            results: dict[tuple[Id, int], loops.Trained] = {}
-            for group in _group(opened):
-                results.update(self._compute(group))
-            with loops.provide_stacked(results):
-                for task in opened:
-                    self._ready.append((task, self._finish(task)))
+            started = [(task, message) for task in chunk if (message := self._start(task, stack)) is not None]
+            errors = train_together([(task.client.location, message) for task, message in started])
+            for (task, message), error in zip(started, errors, strict=True):
+                self._ready.append((task, self._finish(task, message, error)))
         return self._ready.popleft()
 
-    @staticmethod
-    def _find_recipe(task: Task) -> loops.Recipe:
-        """Return what clients with the data of one compute with."""
-        job, settings = task.job, loops.Settings.read(task.job.settings)
-        batches = loops.Batches.of(task.client.samples, settings.batch_size, settings.drop_last)
-        programs = job.train.find(batches.lengths)
-        shape = ModelForms(programs[0], len(job.fixed), job.parts)
-        return loops.Recipe([Loss(program, job.parts) for program in programs], shape, settings)
-
-    def _open(self, task: Task, stack: ExitStack) -> bool:
+    def _start(self, task: Task, stack: ExitStack) -> Train | None:
+        """Open a client, and return the message to its worker; None if that fails."""
         try:
-            stack.enter_context(task.client.open())
+            client = stack.enter_context(task.client.open())
             yield_turn()
+            return client.make_training(task.job, task.find_weights(), task.seed, task.correction)
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
             self._ready.append((task, error.with_traceback(None)))
-            return False
-        return True
+            return None
 
-    def _finish(self, task: Task) -> ClientOutcome:
+    def _finish(self, task: Task, message: Train, error: Exception | None) -> ClientOutcome:
+        """Fetch the result of a training; start it again if its worker has lost what was sent before."""
         try:
-            return self._train(task, task.client)
-        except Exception as error:  # noqa: BLE001  # the same
-            return error.with_traceback(None)
+            if isinstance(error, ObjectNotFoundError):
+                return self._train(task, task.client)
+            if error is not None:
+                return error
+            return _make_update(task, task.client.fetch_training(task.job, message.result))
+        except Exception as failure:  # noqa: BLE001  # the same
+            return failure.with_traceback(None)
 
-    def _compute(self, group: Sequence[Task]) -> dict[tuple[Id, int], loops.Trained]:
-        """Train the models of clients in one loop; those of one alone are trained by its worker."""
-        values = [task.client.find_values() for task in group]
-        found = [(task, _join(value)) for task, value in zip(group, values, strict=True) if value is not None]
-        if len(found) < 2:
-            return {}
-        seeds, corrections = [task.seed for task, _ in found], [task.correction for task, _ in found]
-        if len({correction is None for correction in corrections}) > 1:
-            corrections = [torch.zeros_like(group[0].weights) if c is None else c for c in corrections]
-        fixed, data = [tensor.detach() for tensor in group[0].job.fixed], [parts for _, parts in found]
-        try:
-            with torch.enable_grad():
-                stacked = loops.train_stacked(
-                    self._find_recipe(group[0]), group[0].weights, fixed, data, seeds, corrections
-                )
-        except Exception as error:  # noqa: BLE001  # of one of them: each trains alone, and reports its own error
-            _log.warning("cannot stack %d clients (%s): each trains alone", len(found), type(error).__name__)
-            return {}
-        differences, means = stacked
-        results = {}
-        for place, (task, _) in enumerate(found):
-            task.result = new_id()
-            results[task.client.id, task.result] = differences[place].clone(), means[place].clone()
-        return results
+
+def _make_update(task: Task, trained: tuple[Tensor, float]) -> Update:
+    client, settings, (difference, loss) = task.client, task.job.settings, trained
+    return Update(client.id, difference, client.samples, loss, client.count_steps(settings), find_lr(settings))
 
 
 def find_lr(settings: Kwargs) -> float | None:
@@ -305,19 +281,6 @@ def _try(function: Callable[[Client], Nested], client: Client) -> Nested:
         return error.with_traceback(None)
 
 
-def _join(datasets: list[list[Tensor]]) -> list[Tensor]:
-    return datasets[0] if len(datasets) == 1 else [torch.cat(column) for column in zip(*datasets, strict=True)]
-
-
-def _group(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Return tasks in groups with data of the same form."""
-    groups: dict[object, list[Task]] = {}
-    for task in tasks:
-        forms = tuple([(known.shape, known.dtype) for part in task.client.forms for known in part])
-        groups.setdefault(forms, []).append(task)
-    yield from groups.values()
-
-
 def can_stack(job: Job, wanted: str | None) -> bool:
     """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
     shape = ModelForms(job.train.all[0], len(job.fixed), job.parts)
@@ -326,17 +289,6 @@ def can_stack(job: Job, wanted: str | None) -> bool:
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
     return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))
-
-
-def find_obstacle(shape: ModelForms, losses: Sequence[Loss]) -> str | None:
-    """Return why the models of several clients cannot be trained in one loop with the same results, or None."""
-    if len(shape.forms) > len(shape.parameters):
-        return "the model has running statistics, for instance batch norm"
-    if any(loss.is_random for loss in losses):
-        return "the model or the loss draws random numbers, for instance dropout"
-    if any(uses_small_floats(loss) for loss in losses):
-        return "it computes with less than 32 bits, and its rounding would differ"
-    return None
 
 
 def _is_slow(job: Job, weights: int) -> bool:

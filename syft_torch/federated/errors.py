@@ -112,4 +112,11 @@ class FederatedError(SyftError, ValueError):
     strategy = Text("cannot use {strategy}: {why}")
 
 
+class OptionError(FederatedError, TypeError):
+    """A trainer was given an argument that it does not have."""
+
+    misplaced = Text("cannot train: {name!r} is an option; pass it as `options=fl.Options({name}=...)`")
+    unknown = Text("cannot train: there is no argument or option {name!r}; did you mean {near!r}?")
+
+
 register_failure(FederatedError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import nn
@@ -13,7 +14,15 @@ from syft_core.peer import Id
 from syft_core.pictures import html_table, text_table
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.federated.averages import Average, WeightedMean, find_average
+from syft_torch.federated.clients import Client, Clients, Measurement
+from syft_torch.federated.engines import explain, run_on_each
+from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.forms import DataForms, row_form
+from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.metrics import Metric
+
+BATCH = 1024
+"""How many samples a worker measures at once."""
 
 
 class Evaluation(dict[str, Nested]):
@@ -79,6 +88,57 @@ def _write(value: Nested) -> str:
     return str(value.tolist()) if isinstance(value, torch.Tensor) else f"{value:.4g}"
 
 
+def evaluate(
+    functions: Mapping[str, Function],
+    measurement: Measurement,
+    averages: Sequence[Average],
+    clients: Clients,
+    weights: Tensor,
+    reason: str,
+    patience: float | None,
+) -> Evaluation:
+    """Measure a model on workers; raise if none of them could."""
+    found = Evaluation(functions, averages)
+
+    def measure(client: Client) -> tuple[Tensor, int]:
+        return client.evaluate(measurement, weights, reason, patience), client.samples
+
+    for client, outcome in run_on_each(clients.values(), measure):
+        if isinstance(outcome, Exception):
+            found.left_out[client.id] = explain(outcome)
+        else:
+            found.add(client.id, *outcome)
+    if not found.samples:
+        reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
+        raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
+    return found
+
+
+class Measurements:
+    """The metrics of a model that were recorded, in evaluation mode."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, tuple[Measurement, list[Average]]] = {}
+
+    def find(
+        self, model: nn.Module, functions: Mapping[str, Function], forms: DataForms, weights: Recorded
+    ) -> tuple[Measurement, list[Average]]:
+        """Return metrics as workers measure them, and how their values are combined; record them if needed."""
+        lengths = forms.find_lengths(BATCH)
+        key = tuple(functions.items()), tuple(map(row_form, forms.parts)), tuple(lengths)
+        known = self._known.get(key)
+        with evaluation_mode(model):
+            if known is not None and not known[0].recorded.has_changed():
+                return known
+            given, averages = tuple(functions.values()), find_averages(functions, model, forms.parts)
+            compute = partial(compute_metrics, given, averages)
+            recorded = record(model, compute, forms.parts, lengths, (*given, *averages), weights)
+        require_answer("metrics", recorded, len(functions), 1)
+        made = Measurement(recorded, {"batch_size": BATCH}, len(forms.parts)), averages
+        self._known[key] = made
+        return made
+
+
 # --- the recorded functions
 
 
@@ -128,3 +188,11 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes.items():
             module.training = training
+
+
+def require_answer(what: str, recorded: Recorded, count: int, dimensions: int) -> None:
+    """Raise unless a recorded function returns as many real tensors as are needed, with at most so many dimensions."""
+    answer = recorded.answer
+    if len(answer) != count or any(len(each.shape) > dimensions or not each.dtype.is_floating_point for each in answer):
+        kinds = [f"{str(each.dtype).rpartition('.')[2]}{list(each.shape or ())}" for each in answer]
+        raise FederatedError.loss(what, ", ".join(kinds) or "no tensor")

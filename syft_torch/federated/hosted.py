@@ -20,10 +20,13 @@ from syft_ray.actor import Actor
 from syft_ray.errors import ActorLostError
 from syft_ray.host import AgentPlace
 from syft_ray.location import RayLocation
-from syft_ray.workers import PER_ACTOR, Agents
-from syft_torch.federated.clients import Client, Job, PopulationClient, point_to
-from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, find_lr
+from syft_ray.workers import PER_ACTOR, Agents, RayWorkers
+from syft_torch.federated.clients import Client, Clients, Job, PopulationClient, point_to
+from syft_torch.federated.dataset import FederatedDataset
+from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, can_stack, find_lr
+from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.losses import ModelForms, Programs
+from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
 from syft_torch.federated.strategies import Update
 
@@ -144,6 +147,34 @@ class HostedEngine(Engine):
                     task.client.id, difference, samples, loss, steps, find_lr(task.job.settings)
                 )
         return outcomes
+
+
+def choose_engine(
+    job: Job,
+    acceptance: Acceptance,
+    options: Options,
+    sums: bool,
+    clients: Clients,
+    data: FederatedDataset | Population,
+) -> Engine:
+    """Return the engine that runs trainings on these clients."""
+    wanted = options.engine
+    stacks = wanted != "workers" and can_stack(job, wanted if isinstance(wanted, str) else None)
+    population = data if isinstance(data, Population) else None
+    found = [] if population is not None else [find_actor(client) for client in clients.values()]
+    actors = [actor for actor in dict.fromkeys(found) if actor is not None]
+    if isinstance(wanted, RayWorkers):
+        if population is None and not set(actors) & set(wanted.actors):
+            raise FederatedError.trainer(
+                "the data is not on these workers of Ray", "send it to them, e.g. `dataset.federate(workers)`"
+            )
+        actors = wanted.actors
+    if actors:
+        sums = sums and options.buffer is None
+        return HostedEngine(job, acceptance, sums, stacks, actors, population, options.timeout)
+    if wanted is None:
+        stacks = stacks and len(clients) > 1 and clients.are_local
+    return StackedEngine() if stacks else Engine()
 
 
 def find_actor(client: Client) -> Actor | None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from functools import cache
+from time import monotonic
 
 import torch
 from torch.func import vmap
 
-from syft_core.peer import Id
 from syft_core.values import Kwargs, Nested, Tensor
-from syft_core.workers.party.turns import yield_turn
+from syft_core.workers.party.turns import TURN_SECONDS
 from syft_torch.federated import optimizers
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.layout import Layout
@@ -211,6 +210,17 @@ def evaluate(task: Recipe, weights: Tensor, fixed: Sequence[Tensor], parts: Sequ
     yield sums
 
 
+def run_turn(loop: Iterator[Nested]) -> Nested:
+    """Run a loop until it ends, and return its result, or until the turn ends, and return None."""
+    turn = monotonic() + TURN_SECONDS
+    for result in loop:
+        if result is not None:
+            return result
+        if monotonic() > turn:
+            return None
+    return None
+
+
 def measure(answer: Nested, length: int) -> Tensor:
     """Return the metrics of a batch, each a mean or a flat tensor of means, as sums."""
     metrics = answer if isinstance(answer, tuple | list) else (answer,)
@@ -305,26 +315,6 @@ _generator = threading.Lock()
 
 # --- several models at once
 
-Trained = tuple[Tensor, Tensor]
-"""A difference and a mean loss."""
-_stacked: ContextVar[dict[tuple[Id, int], Trained] | None] = ContextVar("stacked", default=None)
-
-
-@contextlib.contextmanager
-def provide_stacked(results: dict[tuple[Id, int], Trained]) -> Iterator[None]:
-    """Return a context in which workers of this process find their results, computed together, by worker and id."""
-    token = _stacked.set(results)
-    try:
-        yield
-    finally:
-        _stacked.reset(token)
-
-
-def take_stacked(worker: Id, result: int) -> Trained | None:
-    """Return the result of a training that was computed with others, if there is one."""
-    found = _stacked.get()
-    return None if found is None else found.pop((worker, result), None)
-
 
 def train_stacked(
     task: Recipe,
@@ -333,8 +323,11 @@ def train_stacked(
     clients: Sequence[Sequence[Tensor]],
     seeds: Sequence[int | None],
     corrections: Sequence[Tensor | None],
-) -> tuple[Tensor, Tensor]:
-    """Train the models of clients with data of the same form in one loop; return differences and mean losses."""
+) -> Iterator[Nested]:
+    """Train the models of clients with data of the same form in one loop.
+
+    Yield None after each batch, and at last the differences to the weights, and the mean losses.
+    """
     _keep_freed_memory()
     settings, shape, count = task.settings, task.shape, len(clients)
     flat = weights.detach().expand(count, -1).clone()
@@ -361,10 +354,10 @@ def train_stacked(
             _clip_grads(trained, settings.clip_grad)
         optimizer.step()
         total, seen = total + losses.detach() * length, seen + length
-        yield_turn()
+        yield None
     if not shape.layout.is_uniform:
         flat = shape.layout.join(tensors, (count,))
-    return clip(flat.sub_(weights), settings.clip, shape.layout), total / seen
+    yield clip(flat.sub_(weights), settings.clip, shape.layout), total / seen
 
 
 @cache

@@ -7,11 +7,10 @@ is one operation: it passes the same stages, and its results stay on the worker 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from time import monotonic
+from functools import cached_property, partial
 from typing import ClassVar
 
 import torch
@@ -20,12 +19,12 @@ from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
 from syft_core.hook.signatures import Memo, note, signature_of
-from syft_core.messages import Message, MessageFacts, register_message
+from syft_core.messages import MessageFacts, register_message
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import lineage_of
-from syft_core.workers.party.turns import TURN_SECONDS
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.changes import change_count
 from syft_core.workers.running.execution import Execution
@@ -33,6 +32,7 @@ from syft_core.workers.running.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
 from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.joint import Company, Joinable, Member, find_obstacle
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
@@ -52,7 +52,7 @@ def _describe(text: str) -> MessageFacts:
 
 
 @dataclass(slots=True)
-class OnData(Message):
+class OnData(Joinable):
     """A recorded function of a model and of stored data; the base of both messages."""
 
     plans: tuple[int | str, ...]
@@ -119,9 +119,11 @@ def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Nested:
 class _Execution(Execution):
     """The execution of a training; its seed is not an argument, because forms do not depend on it."""
 
-    __slots__ = ("operation", "seed")
+    __slots__ = ("company", "operation", "seed")
     operation: LoopOp
     seed: int | None
+    company: Company | None
+    """The workers with which it is executed, if there are others."""
 
     @property
     def memo(self) -> Memo:
@@ -137,11 +139,15 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     operation = _find_operation(framework, programs, message)
     execution = _Execution(worker, framework, operation.op, sender)
     execution.operation, execution.seed = operation, seed
+    company = execution.company = getattr(message, "company", None)
     execution.result, execution.count = message.result, count
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
     operation.require_reviewed(execution)
+    if company is not None and not operation.may_join(execution):
+        company.decline(message)
+        return None
     needed = 0 if worker.guard is None else operation.measure_memory(execution.args)
     worker.stats.operations += 1
     with worker.reserve(sender, operation.op.name, count, needed), framework.isolate() or nullcontext():
@@ -256,6 +262,14 @@ class LoopOp:
             why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
             raise FederatedError.plan("loss", why)
 
+    def may_join(self, execution: Execution) -> bool:
+        """Return whether a worker may train together with others: nothing restricts its data, and results are equal."""
+        return self.is_training and not (execution.status & RESTRICTED or self._obstacle)
+
+    @cached_property
+    def _obstacle(self) -> str | None:
+        return find_obstacle(self.shape, self.losses)
+
     def recall(self, signature: tuple[object, ...]) -> Memo:
         """Return the memo of a signature."""
         found = self._memos.get(signature)
@@ -296,20 +310,21 @@ class LoopOp:
         """Compute the result, and let others go first from time to time."""
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
-        if (known := loops.take_stacked(execution.worker.id, execution.result)) is not None:
-            return known
-        versions = list(map(change_count, execution.args[2:]))
         fixed, parts = self._arrange(tensors)
+        if execution.company is not None and self.may_join(execution):
+            member = Member(
+                execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
+            )
+            return execution.company.train(member)
         if self.is_training:
             loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
-        protect = self._protect_generator(execution)
+        versions, protect = list(map(change_count, execution.args[2:])), self._protect_generator(execution)
         try:
             while True:
-                turn = monotonic() + TURN_SECONDS
                 with protect(), torch.enable_grad():
-                    result = _advance(loop, turn)
+                    result = loops.run_turn(loop)
                 if result is not None:
                     break
                 execution.worker.yield_turn()
@@ -351,16 +366,6 @@ class LoopOp:
         """Raise if somebody has changed the data: the sender may have had the right to see the old values only."""
         if list(map(change_count, execution.args[2:])) != versions:
             raise OperandChangedError.during(self.verb, execution.worker.id) from None
-
-
-def _advance(loop: Iterator[Nested], turn: float) -> Nested:
-    """Run a loop until it ends, and return its result, or until the turn ends, and return None."""
-    for result in loop:
-        if result is not None:
-            return result
-        if monotonic() > turn:
-            return None
-    return None
 
 
 def _is_dense(tensor: Tensor) -> bool:

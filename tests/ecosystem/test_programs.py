@@ -132,7 +132,8 @@ def test_a_language_model_with_a_mask_is_trained_by_the_trainer(bob: Any, name: 
     make = lambda p: torch.optim.SGD(p, lr=0.1)  # noqa: E731  # short
     data = fl.FederatedDataset([fl.BaseDataset((ids, mask), labels).send(bob)])
 
-    fl.FederatedTrainer(model, torch.nn.functional.cross_entropy, make, data, batch_size=3, shuffle=False).fit(1)
+    options = fl.Options(shuffle=False)
+    fl.FederatedTrainer(model, torch.nn.functional.cross_entropy, make, data, batch_size=3, options=options).fit(1)
 
     optimizer = make([parameter for parameter in other.parameters() if parameter.requires_grad])
     for rows in (slice(0, 3), slice(3, 4)):

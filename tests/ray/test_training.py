@@ -43,9 +43,8 @@ def make_data() -> fl.BaseDataset:
 
 def make_trainer(data: Any, strategy: Any = None, model: Any = None, **options: Any) -> fl.FederatedTrainer:
     model = make_model() if model is None else model
-    return fl.FederatedTrainer(
-        model, nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.1), data, strategy, batch_size=16, **options
-    )
+    loss, make, chosen = nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.1), fl.Options(**options)
+    return fl.FederatedTrainer(model, loss, make, data, strategy, batch_size=16, options=chosen)
 
 
 def load(number: int) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
 from syft_core.workers.moving.departure import is_frozen
 from syft_core.workers.moving.transfer import give_away, hand_over
+from syft_core.workers.party.status import LAYERED, RESTRICTED
 from syft_core.workers.seeing.trace import record, traces
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class LocalLocation(Location):
     def peek(self, id: Id, attr: str | None = None) -> Tensor:
         """Return a plain tensor, or its gradient or data."""
         entry = self.worker.object_store.get(id)
-        if entry is None or not entry.is_plain or self.worker.custom_policy is not None:
+        if entry is None or (entry.status | self.worker.status) & (LAYERED | RESTRICTED):
             return None
         if attr is None:
             return entry.value

@@ -22,6 +22,7 @@ from syft_core.exceptions import (
 from syft_core.messages import Message, Release, Run
 from syft_core.peer import Peer
 from syft_core.tensors.private import get_allowed_users
+from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Stored
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def find_policy(policy: Policy | str) -> Policy:
 
 def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
     """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
-    if stored.access is None and worker.custom_policy is None:
+    if not (stored.status | worker.status) & RESTRICTED:
         return None
     renew_access(stored)
     for party in peer.chain:

@@ -112,10 +112,10 @@ def test_stacking_is_chosen_where_it_gives_the_same(hook: Any, bob: Any) -> None
 
 def test_large_models_are_stacked_only_if_that_is_asked_for(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = make_trainer(hook)
-    monkeypatch.setattr("syft_torch.federated.engines.MAX_STACKED_WEIGHTS", trainer._layout.parameters)
+    monkeypatch.setattr("syft_torch.federated.engines.MAX_STACKED_WEIGHTS", len(trainer.weights))
     assert make_trainer(hook)._engine.name == "stacked"
 
-    monkeypatch.setattr("syft_torch.federated.engines.MAX_STACKED_WEIGHTS", trainer._layout.parameters - 1)
+    monkeypatch.setattr("syft_torch.federated.engines.MAX_STACKED_WEIGHTS", len(trainer.weights) - 1)
     assert make_trainer(hook)._engine.name == "workers"
     assert make_trainer(hook, engine="stacked")._engine.name == "stacked"
 
@@ -136,7 +136,7 @@ def test_stacked_clients_have_the_same_last_batch(hook: Any, drop_last: bool, mo
 
 @pytest.mark.parametrize("engine", ["workers", "stacked"])
 def test_long_trainings_give_signs_of_life(hook: Any, monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
-    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", 0)
+    monkeypatch.setattr("syft_torch.federated.loops.TURN_SECONDS", 0)
     trainer, signs = make_trainer(hook, engine=engine, epochs=3), []
     token = is_wanted.set(lambda: signs.append(1) or True)
     try:
@@ -173,6 +173,6 @@ def test_the_advice_for_what_did_not_leave_is_not_what_was_done_already() -> Non
     refused = GetNotPermittedError.to("ana", 7, "bob", "it is private")
     pending, denied = ReleasePendingError.still("a1", "bob"), ReleaseDeniedError.denied("a1", "bob", " (no)")
 
-    assert explain(refused).endswith('let the trainer ask for each result: `FederatedTrainer(..., reason="why")`')
-    assert explain(pending).endswith("or give owners more time: `FederatedTrainer(..., patience=3600)`")
+    assert explain(refused).endswith('let the trainer ask for each result: `options=fl.Options(reason="why")`')
+    assert explain(pending).endswith("or give owners more time: `options=fl.Options(patience=3600)`")
     assert explain(denied) == str(denied)

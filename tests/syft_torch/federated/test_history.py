@@ -23,26 +23,3 @@ def test_the_history_is_a_table_and_a_picture(hook: Any, tmp_path: Path, monkeyp
     assert (tmp_path / "loss.svg").read_text() == picture
     assert picture.startswith("<svg")
     assert "polyline" in picture._repr_svg_()
-
-
-def test_the_report_is_a_page_without_values_of_data(hook: Any, tmp_path: Path) -> None:
-    trainer = make_trainer(hook)
-    trainer.fit(2)
-    trainer.evaluate()
-
-    trainer.report(tmp_path / "run.html")
-
-    page = (tmp_path / "run.html").read_text()
-    assert "<svg" in page
-    assert "FedAvg()" in page
-    assert "Evaluation" in page
-
-
-def test_progress_is_shown_on_one_line(hook: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    make_trainer(hook).fit(2, progress=True)
-
-    shown = capsys.readouterr().err
-    assert "round 2/2" in shown
-    assert shown.count("\n") == 1
-    make_trainer(hook).fit(1)
-    assert capsys.readouterr().err == ""

@@ -140,9 +140,7 @@ def train_and_compare(hook: Any, name: str, way: str) -> None:
         sgd,
         data,
         batch_size=size,
-        shuffle=False,
-        engine=engine,
-        reason="a study" if "private" in options else "",
+        options=fl.Options(shuffle=False, engine=engine, reason="a study" if "private" in options else ""),
     )
     if name in REFUSED:
         with pytest.raises(PlanError, match=r"traps\.py:\d+ "):
@@ -176,7 +174,12 @@ def test_clients_of_a_population_may_have_other_lengths_than_the_first(hook: Any
     population = fl.Population(3, lambda number: make_rows(counts[number], number))
 
     trainer = fl.FederatedTrainer(
-        make_linear(), make_loss(TRAPS["len"]), sgd, population, batch_size=8, shuffle=False, engine="workers"
+        make_linear(),
+        make_loss(TRAPS["len"]),
+        sgd,
+        population,
+        batch_size=8,
+        options=fl.Options(shuffle=False, engine="workers"),
     )
     trainer.fit(1)
 

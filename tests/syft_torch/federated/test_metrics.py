@@ -69,10 +69,15 @@ def test_a_trainer_evaluates_metrics_from_counts(workers: list[Any]) -> None:
     fill(workers, users=["noor"], gaps=False)
     train, test = fl.train_test_split(find(workers, columns=["sex"]))
     model = torch.nn.Linear(1, 2)
-    options = {"reason": "a study", "batch_size": 16}
+    options = fl.Options(reason="a study")
     with owners(workers):
         trainer = fl.FederatedTrainer(
-            model, torch.nn.functional.cross_entropy, lambda p: torch.optim.SGD(p, lr=0.1), train, **options
+            model,
+            torch.nn.functional.cross_entropy,
+            lambda p: torch.optim.SGD(p, lr=0.1),
+            train,
+            batch_size=16,
+            options=options,
         )
         trainer.fit(1)
         found = trainer.evaluate(test, {"auc": fl.AUC(), "confusion": fl.ConfusionMatrix()})

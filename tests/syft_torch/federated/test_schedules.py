@@ -17,7 +17,7 @@ from torch.optim import lr_scheduler  # noqa: E402  # the same
 
 from syft_torch import federated as fl  # noqa: E402  # the same
 
-from .trainers import cross_entropy, make_model, make_samples, sgd  # noqa: E402  # the same
+from .trainers import cross_entropy, gather_options, make_model, make_samples, sgd  # noqa: E402  # the same
 
 COUNTS, SIZE = (20, 13), 8
 TOLERANCE = {"atol": 2e-6, "rtol": 1e-5}
@@ -34,7 +34,9 @@ def make_data(hook: Any, serialize: bool = False) -> fl.FederatedDataset:
 
 def make_trainer(hook: Any, model: nn.Module, loss: Any = cross_entropy, **options: Any) -> fl.FederatedTrainer:
     given = {"optimizer": sgd, "batch_size": SIZE, "shuffle": False, "engine": "workers", **options}
-    return fl.FederatedTrainer(model, loss, data=make_data(hook, given.pop("serialize", False)), **given)
+    return fl.FederatedTrainer(
+        model, loss, data=make_data(hook, given.pop("serialize", False)), **gather_options(given)
+    )
 
 
 def train_by_hand(model: nn.Module, loss: Any, make: Any, numbers: dict[str, Any] | None = None) -> float:

@@ -14,6 +14,8 @@ from syft_torch import federated as fl  # noqa: E402  # torch may be missing
 from syft_torch.federated import strategies  # noqa: E402
 from syft_torch.federated.layout import Layout  # noqa: E402
 
+from .trainers import gather_options  # noqa: E402  # torch may be missing
+
 LR = 0.1
 
 
@@ -209,7 +211,8 @@ def train(hook: Any, strategy: Any, targets: dict[str, list[float]], rounds: int
         datasets.append(fl.BaseDataset(ones, torch.tensor(values, dtype=torch.float64)).send(worker))
     given = {"batch_size": None, "epochs": 2, **options}
     make = lambda p: torch.optim.SGD(p, lr=LR)  # noqa: E731  # as a user writes it
-    trainer = fl.FederatedTrainer(Weight(), half_square, make, fl.FederatedDataset(datasets), strategy, **given)
+    data = fl.FederatedDataset(datasets)
+    trainer = fl.FederatedTrainer(Weight(), half_square, make, data, strategy, **gather_options(given))
     trainer.fit(rounds)
     return trainer
 

@@ -31,6 +31,7 @@ from syft_torch.federated.training import Evaluate, Train  # noqa: E402
 from tests.waiting import wait_for_end, wait_until  # noqa: E402
 
 from .test_trainer import make_model, make_samples  # noqa: E402
+from .trainers import gather_options  # noqa: E402
 
 TOKEN = "secret of ana"
 
@@ -82,7 +83,7 @@ class Network:
         data = fl.find("#x", "#y", workers=list(self.locations.values()))
         given = {"batch_size": 16, **options}
         return fl.FederatedTrainer(
-            make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.1), data, **given
+            make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.1), data, **gather_options(given)
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import nn, optim  # noqa: E402  # torch may be missing
 from syft_torch import federated as fl  # noqa: E402
 
 cross_entropy = nn.functional.cross_entropy
+OPTIONS = {field.name for field in fields(fl.Options)}
 
 
 STRATEGIES = [
@@ -54,7 +56,13 @@ def make_data(hook: Any, counts: Any = (40, 40, 40, 40, 40), private: bool = Fal
 def make_trainer(hook: Any, data: Any = None, **options: Any) -> Any:
     data = make_data(hook) if data is None else data
     given = {"model": make_model(), "loss": cross_entropy, "optimizer": sgd, "data": data, "batch_size": 16, **options}
-    return fl.FederatedTrainer(**given)
+    return fl.FederatedTrainer(**gather_options(given))
+
+
+def gather_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a trainer, with its options gathered in ``fl.Options``."""
+    options = {name: given[name] for name in given if name in OPTIONS}
+    return {**{name: given[name] for name in given if name not in OPTIONS}, "options": fl.Options(**options)}
 
 
 def wide(*layers: Any) -> Any:

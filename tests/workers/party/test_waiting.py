@@ -46,7 +46,7 @@ TEXT = (
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let others go first after each step."""
     monkeypatch.setattr("syft_core.plans.running.TURN_SECONDS", -1)
-    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", -1)
+    monkeypatch.setattr("syft_torch.federated.loops.TURN_SECONDS", -1)
 
 
 # --- messages that wait

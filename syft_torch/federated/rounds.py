@@ -1,0 +1,69 @@
+"""Rounds: which workers are asked, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from syft_core.peer import Id
+from syft_core.values import Tensor
+from syft_torch.federated.clients import Client, Clients
+from syft_torch.federated.engines import Acceptance, Engine, Task
+from syft_torch.federated.layout import Remade
+from syft_torch.federated.options import Options
+from syft_torch.federated.strategies import Update
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What the workers of a round have returned."""
+
+    weights: Callable[[], Tensor]
+    """Returns the weights at the beginning of the round."""
+    updates: list[Update]
+    left_out: dict[Id, str]
+    """Why other updates are not used."""
+    expected: int
+    """How many updates there would be if no worker failed."""
+
+
+class MakeTask(Protocol):
+    """Makes the training of a client in a round; ``turn`` distinguishes those of one round."""
+
+    def __call__(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Task:
+        """Return the training."""
+
+
+class Rounds:
+    """Rounds that end when all workers that were sampled for them have trained."""
+
+    starts = 0
+    """How many trainings have been started, if that is a part of the state of a run."""
+
+    def __init__(self, options: Options, clients: Clients) -> None:
+        self._seed, self._clients = options.seed, clients
+        self._running = options.count_clients(len(clients))
+
+    def collect(
+        self, number: int, engine: Engine, acceptance: Acceptance, make_task: MakeTask, read: Callable[[], Tensor]
+    ) -> Collected:
+        """Let workers train from the weights that are read, and return what is usable."""
+        weights = Remade(read)
+        chosen = self._sample(number)
+        kept = None if type(engine) is Engine and not self._clients.are_local else weights()
+        for client in chosen:
+            engine.submit(make_task(client, weights, number))
+        taken = [engine.take() for _ in chosen]
+        outcomes = {task.client.id: outcome for task, outcome in taken}
+        found = acceptance.sort_out([(client.id, outcomes[client.id]) for client in chosen])
+        del kept
+        return Collected(weights, *found, len(chosen))
+
+    def _sample(self, number: int) -> list[Client]:
+        """Return the workers of a round, which depend on the seed and the round alone."""
+        places: Sequence[int] = range(len(self._clients))
+        if self._running < len(places):
+            places = Random(f"{self._seed}/{number}").sample(places, self._running)  # noqa: S311  # no secret
+        return [self._clients.at(place) for place in places]
