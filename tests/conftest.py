@@ -6,12 +6,14 @@ import gc
 import importlib
 import os
 import threading
-from pathlib import Path
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.hooks import detach_before
+from tests.parts import PART, may_skip, part_of, runs_elsewhere
 from tests.waiting import wait_for_end
 
 # One thread for each process: those of torch and of several processes would wait for one another.
@@ -35,28 +37,54 @@ settings.load_profile("suite")
 
 # What a developer runs after each change, in about a minute: the kernel, and the road of an operation.
 MINUTE = (
-    "architecture/test_imports",
-    "core/",
-    "serde/test_builtin",
-    "serde/test_message",
-    "workers/test_attacks",
-    "workers/party/",
-    "workers/test_in_process",
-    "workers/running/test_changes",
-    "workers/seeing/test_visibility",
-    "workers/test_private",
-    "plans/test_training",
-    "syft_mpc/test_fixed_precision",
-    "syft_worker/desk/test_requests",
+    "tests/architecture/test_imports",
+    "tests/core/",
+    "tests/serde/test_builtin",
+    "tests/serde/test_message",
+    "tests/workers/test_attacks",
+    "tests/workers/party/",
+    "tests/workers/test_in_process",
+    "tests/workers/running/test_changes",
+    "tests/workers/seeing/test_visibility",
+    "tests/workers/test_private",
+    "tests/plans/test_training",
+    "tests/syft_mpc/test_fixed_precision",
+    "tests/syft_worker/desk/test_requests",
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what ``pytest -m minute`` runs."""
-    folder = Path(__file__).parent
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what ``pytest -m minute`` runs, and leave out the tests of other environments."""
     for item in items:
-        if item.path.relative_to(folder).as_posix().startswith(MINUTE):
+        if item.nodeid.startswith(MINUTE):
             item.add_marker(pytest.mark.minute)
+    if PART:
+        config.hook.pytest_deselected(items=[item for item in items if part_of(item) != PART])
+        items[:] = [item for item in items if part_of(item) == PART]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Fail a file that is skipped in the only environment that would run some of its tests."""
+    report = (yield).get_result()
+    if PART and report.skipped and not runs_elsewhere(collector.path):
+        report.outcome = "failed"
+        report.longrepr = f"{collector.path} is skipped, and no other environment runs all of it"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Fail a test that is skipped in the only environment that runs it."""
+    report = (yield).get_result()
+    if PART and report.skipped and not hasattr(report, "wasxfail") and not may_skip(report.longrepr):
+        report.outcome = "failed"
+        report.longrepr = f"skipped in the only environment that runs it: {report.longrepr[-1]}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Detach a hook that the next test does not need."""
+    detach_before(item, nextitem)
 
 
 def pytest_collection_finish() -> None:

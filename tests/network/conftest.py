@@ -14,6 +14,7 @@ from syft_core.plugins.manager import load_backend
 from syft_core.testing.transport import equip
 from syft_core.workers.party.virtual import VirtualWorker
 
+from ..hooks import hook_for_test
 from .processes import authenticate
 from .proxy import Proxy
 
@@ -29,19 +30,12 @@ def hook() -> Iterator[Any]:
 @pytest.fixture(params=["torch", "numpy"])
 def any_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A hook on each framework, whose local worker acts for the user eve."""
-    framework = pytest.importorskip(request.param)
-    with load_backend(request.param)(framework) as hook:
-        hook.local_worker.user = "eve"
-        yield hook
+    yield from hook_for_test(request, request.param, user="eve")
 
 
 @pytest.fixture
-def torch_hook() -> Iterator[Any]:
-    torch = pytest.importorskip("torch")
-    with load_backend("torch")(torch) as hook:
-        hook.attributes.warm_up()
-        hook.local_worker.user = "eve"
-        yield hook
+def torch_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "torch", user="eve")
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from syft_core.network.client import WebsocketClientWorker
 from syft_core.plugins.manager import load_backend
 from syft_core.workers.party.virtual import VirtualWorker
 
+from ..hooks import hook_for_test
 from ..network.processes import start_worker
 from .groups import Group, make_kernels
-from .settings import Setting, attach
+from .settings import Setting
 
 TORCH = "torch syft_torch.hook TorchHook"
 NUMPY = "numpy syft_numpy.hook NumpyHook"
@@ -83,15 +84,13 @@ def parties(hook: Any) -> Iterator[Parties]:
 
 
 @pytest.fixture
-def torch_hook() -> Iterator[Any]:
-    with attach("torch") as hook:
-        yield hook
+def torch_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "torch", user="me")
 
 
 @pytest.fixture(params=["torch", "numpy"])
 def any_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with attach(request.param) as hook:
-        yield hook
+    yield from hook_for_test(request, request.param, user="me")
 
 
 @pytest.fixture(params=[0, 2, 3], ids=["unshared", "two", "three"])

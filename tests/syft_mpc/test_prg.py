@@ -69,6 +69,7 @@ def arrays_in(payload: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.torch
 def test_the_seeds_of_frameworks_do_not_determine_the_shares_of_a_tensor(framework: str) -> None:
     kernels = make_kernels(framework)
 

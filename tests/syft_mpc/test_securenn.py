@@ -203,6 +203,7 @@ def test_the_maximum_and_its_first_position_are_right(group: Group, dtype: str, 
 @pytest.mark.parametrize(
     "options", [{"kernel_size": 2, "stride": 2}, {"kernel_size": (3, 2), "stride": (2, 1), "padding": 1}, {}], ids=str
 )
+@pytest.mark.torch
 def test_windows_are_pooled_as_torch_does(group: Group, dtype: str, options: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch")
     limit = 1 << (BITS[dtype] - 3)

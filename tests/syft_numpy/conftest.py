@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
+from ..hooks import hook_for_test
+
 
 @pytest.fixture
-def hook() -> Iterator[Any]:
-    np = pytest.importorskip("numpy")
-    from syft_numpy.hook import NumpyHook  # noqa: PLC0415  # numpy may be missing
-
-    with NumpyHook(np) as hook:
-        yield hook
+def hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "numpy")

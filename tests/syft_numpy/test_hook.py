@@ -86,6 +86,7 @@ def test_sending_and_fetching_leave_no_wrapper_around_data(pointer: Any) -> None
 
 
 @pytest.mark.parametrize("make", [json.dumps, lambda p: operator.mod("%d", p.sum()), "from_numpy"])
+@pytest.mark.torch
 def test_what_python_refuses_itself_reveals_nothing(pointer: Any, make: Any) -> None:
     if make == "from_numpy":
         make = pytest.importorskip("torch").from_numpy
@@ -94,6 +95,7 @@ def test_what_python_refuses_itself_reveals_nothing(pointer: Any, make: Any) -> 
         make(pointer)
 
 
+@pytest.mark.torch
 def test_torch_takes_what_was_fetched(hook: Any, pointer: Any) -> None:
     torch = pytest.importorskip("torch")
 

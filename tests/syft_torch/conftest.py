@@ -7,16 +7,13 @@ import pytest
 
 from syft_core.workers.party.virtual import VirtualWorker
 
+from ..hooks import hook_for_test
 from ..syft_mpc.conftest import any_hook, anywhere, shared, torch_anywhere, torch_hook, two  # noqa: F401  # fixtures
 
 
 @pytest.fixture
-def hook() -> Iterator[Any]:
-    torch = pytest.importorskip("torch")
-    from syft_torch.hook import TorchHook  # noqa: PLC0415  # torch may be missing
-
-    with TorchHook(torch) as hook:
-        yield hook
+def hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "torch")
 
 
 @pytest.fixture(params=[False, True], ids=["in-process", "by-wire"])

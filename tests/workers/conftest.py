@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ..hooks import hook_for_test
+
 
 @pytest.fixture(params=[False, True], ids=["in_process", "by_wire"])
 def serialize(request: pytest.FixtureRequest) -> bool:
@@ -14,14 +16,8 @@ def serialize(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def hook() -> Iterator[Any]:
-    torch = pytest.importorskip("torch")
-    from syft_torch.hook import TorchHook  # noqa: PLC0415  # torch may be missing
-
-    with TorchHook(torch) as hook:
-        hook.attributes.warm_up()
-        hook.local_worker.user = "me"
-        yield hook
+def hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "torch", user="me")
 
 
 @pytest.fixture
@@ -40,13 +36,8 @@ def alice(hook: Any, serialize: bool) -> Any:
 
 
 @pytest.fixture
-def numpy_hook() -> Iterator[Any]:
-    numpy = pytest.importorskip("numpy")
-    from syft_numpy.hook import NumpyHook  # noqa: PLC0415  # numpy may be missing
-
-    with NumpyHook(numpy) as hook:
-        hook.local_worker.user = "me"
-        yield hook
+def numpy_hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "numpy", user="me")
 
 
 @pytest.fixture(scope="module", params=["torch", "numpy"])

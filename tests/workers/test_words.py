@@ -82,7 +82,7 @@ def test_a_layer_keeps_tags_and_description(x: Any, parties: list[Any], layer: s
 
     if not hasattr(made, "tags"):
         assert layer in ("fetched", "decrypted")
-        pytest.skip("workers keep plain arrays, which cannot have tags")
+        pytest.skip("this framework's workers keep plain arrays, which cannot have tags")
     assert words_of(made) == WORDS
     assert words_of(x) == WORDS
     made.tags.add("#new")

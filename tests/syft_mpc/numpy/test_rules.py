@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,9 +9,15 @@ np = pytest.importorskip("numpy")
 
 from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 
+from ...hooks import hook_for_test  # noqa: E402
 from ..settings import Setting  # noqa: E402
 
 VALUES = np.array([[3.0, -1.5, 3.0, 0.25], [7.5, 2.0, -4.0, 0.0]])
+
+
+@pytest.fixture
+def hook(request: pytest.FixtureRequest) -> Iterator[Any]:
+    yield from hook_for_test(request, "numpy")
 
 
 @pytest.fixture(params=[0, 2], ids=["unshared", "shared"])
