@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGetError, ValueRefusedError
+from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.ranks import is_framework_tensor
@@ -49,7 +51,7 @@ from syft_core.workers.addresses.requests import Ask, Elsewhere, Process
 from syft_core.workers.moving.departure import authorize, freeze
 from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
-from syft_core.workers.party.store import Holder, Stored, derive, lineage_of
+from syft_core.workers.party.store import Holder, Stored, derive, lineage_of, share_memory
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.execution import Operands, attribute
 from syft_core.workers.running.failures import is_safe_to_raise, require_success
@@ -320,6 +322,7 @@ def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
     require_right_to_use(worker, operands.parents, sender)
     parents = [entry, *operands.parents]
     name = f"a call of {message.id!r}"
+    args, kwargs = _protect(worker, operands, (args, kwargs), sender)
     try:
         with acting_for(sender.chain):
             result = entry.value.obj(*args, **kwargs)
@@ -342,14 +345,40 @@ def call(worker: Worker, message: Call, sender: Peer) -> Outcome:
         if not build_rule(leaf):
             return leaf
         framework = framework_of(leaf)
-        # No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
-        is_foreign = any(is_tensor(each) and framework_of(each) is not framework for each in operands.operands)
-        kept = hand_over(leaf, worker) if is_foreign else leaf
+        kept = hand_over(leaf, worker) if _is_foreign(leaf, operands.operands) else leaf
         return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework.ALIAS)
 
     reply = map_leaves(keep_leaf, result)
     guard_results(worker, sender, parents, reply)
     return reply
+
+
+def _protect(worker: Worker, operands: Operands, call: Nested, sender: Peer) -> Nested:
+    """Return the arguments of a function of the owner, with copies of those that others may have who may not have all.
+
+    It may write into them, or into their gradients, and nothing says what.
+    """
+    access, *_ = lineage_of(operands.parents)
+    is_kept = worker.custom_policy is not None and not may_leave(worker, operands.parents, sender)
+    copies = {
+        id(operand): hand_over(operand, worker)
+        for parent, operand in zip(operands.parents, operands.operands, strict=True)
+        if parent.access != access or (is_kept and may_leave(worker, [parent], sender))
+    }
+    return map_leaves(lambda leaf: copies.get(id(leaf), leaf), call) if copies else call
+
+
+def _is_foreign(result: Tensor, operands: Sequence[Tensor]) -> bool:
+    """Return whether a result may have memory of an operand that its framework does not recognize as such.
+
+    No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
+    """
+    framework = framework_of(result)
+    if any(is_tensor(each) and framework_of(each) is not framework for each in operands):
+        return True
+    end = plain_end(result)
+    is_known = any(share_memory(result, each) for each in operands if is_tensor(each))
+    return end is not None and framework.is_borrowed(end) and not is_known
 
 
 def get_ticket(worker: Worker, message: GetTicket, sender: Peer) -> str:
