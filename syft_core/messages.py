@@ -7,7 +7,7 @@ in order. So the caller can continue without waiting for a reply.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, cast
@@ -449,7 +449,7 @@ def register_message(kind: type[Message], handler: Handler, abandon: Handler | N
     if HANDLERS.get(kind, handler) is not handler:
         raise AlreadyRegisteredError.of("messages", kind.__name__)
     if kind not in codecs.by_type:
-        codecs.register(make_codec(kind))
+        codecs.register(replace(make_codec(kind), separate=True))
     HANDLERS[kind] = handler
     if abandon is not None:
         ABANDON[kind] = abandon

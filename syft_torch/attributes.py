@@ -247,6 +247,12 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return _join(frozenset(), [self.memory_of(part) for part in _parts_of(tensor)])
 
+    def is_borrowed(self, tensor: Tensor) -> bool:
+        """Return whether torch did not allocate a storage of a tensor: others may have the same memory."""
+        parts = [tensor] if tensor.layout is _STRIDED else _parts_of(tensor)
+        parts += _parts_of_quantizer(tensor) if tensor.is_quantized else []
+        return not all(part.untyped_storage().resizable() for part in parts)
+
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Copy the storage that tensors share unless torch can resize it; it cannot resize received memory."""
         strided = [tensor for tensor in tensors if _storage_of(tensor) is not None]

@@ -45,7 +45,8 @@ class Codec:
     """How one type is encoded: ``simplify`` returns a tuple of serializable values, ``detail`` rebuilds from it.
 
     With ``subclasses`` the codec is used for subclasses of ``type`` too. ``shared`` preserves identity: an object that
-    occurs twice in one message is sent once, and is one object again at the receiver.
+    occurs twice in one message is sent once, and is one object again at the receiver. With ``separate`` that holds only
+    within the object: it shares nothing with what surrounds it.
     """
 
     type: type
@@ -54,6 +55,7 @@ class Codec:
     detail: Detail
     subclasses: bool = False
     shared: bool = False
+    separate: bool = False
 
 
 class CodecTable:

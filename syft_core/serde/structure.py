@@ -4,7 +4,7 @@ A node is ``[code, *payload]``. None, bool, int, float, str and short bytes are 
 including ints beyond 64 bits, is a node. The structure itself uses three codes:
 
 - ``[BUFFER, i]``: the i-th buffer, which is sent next to the structure and not copied into it;
-- ``[REFERENCE, i]``: another reference to the i-th completed shared object;
+- ``[REFERENCE, i]``: another reference to the i-th completed shared object; each command of a batch has its own count;
 - ``[LONG, code, part, ...]``: a payload of more than ``PART`` values, split into plain arrays of at most ``PART``.
 
 Note [Why payloads are split]: msgpack allocates memory for all declared entries of an array before it reads the first
@@ -110,6 +110,8 @@ class _Writer:
             if seen is not None:
                 return [REFERENCE, seen[0]]
         depth += 1
+        outer = self._shared
+        self._shared = {} if codec.separate else outer
         payload = obj if kind is tuple or kind is list else codec.simplify(obj, self._context)
         if type(payload) is not tuple and type(payload) is not list:
             raise SerdeError(
@@ -123,8 +125,9 @@ class _Writer:
             node = [*payload]
         else:
             node = [x if type(x) in NATIVE else self.write(x, depth) for x in payload]
+        self._shared = outer
         if codec.shared:
-            self._shared[id(obj)] = len(self._shared), obj
+            outer[id(obj)] = len(outer), obj
         if len(node) > PART:
             return _split_long(codec.code, node)
         node.insert(0, codec.code)
@@ -162,6 +165,8 @@ class _Reader:
         if type(code) is not int or code <= LONG:
             return self._read_long(node, depth) if type(code) is int and code == LONG else self._resolve(node)
         codec = self._find(code) or self._table.for_code(code)
+        outer = self._shared
+        self._shared = [] if codec.separate else outer  # What it brings may be kept, and nothing else write into it.
         if list in map(type, node):
             payload = [self.read(x, depth) if type(x) is list else x for x in node]
             del payload[0]
@@ -181,8 +186,9 @@ class _Reader:
             ) from (error if codec.code >= FIRST_USER_CODE else None)
         if code == RANGE and self._range_left is not None:
             self._count_range(value, self._range_left)
+        self._shared = outer
         if codec.shared:
-            self._shared.append(value)
+            outer.append(value)
         return value
 
     def count_unused(self) -> int:

@@ -1,3 +1,4 @@
+import msgpack
 import pytest
 
 from syft_core.exceptions import AlreadyRegisteredError
@@ -179,3 +180,29 @@ def test_a_shared_object_is_sent_once_and_stays_one():
     assert second is fourth
     assert first is not second
     assert len(serialize([one] * 10)) < 700
+
+
+def test_a_separate_object_shares_nothing_with_what_surrounds_it():
+    class Leaf:
+        pass
+
+    class Command:
+        def __init__(self, *parts):
+            self.parts = parts
+
+    table = table_with(
+        *codecs.by_code.values(),
+        Codec(Leaf, 8014, lambda leaf, context: (), lambda payload, context: Leaf(), shared=True),
+        Codec(Command, 8015, lambda c, context: c.parts, lambda payload, context: Command(*payload), separate=True),
+    )
+    leaf = Leaf()
+    sent = write_structure([leaf, Command(leaf, [leaf]), Command(leaf), leaf], DEFAULT, table)
+
+    first, one, two, last = read_structure(*sent, DEFAULT, table)
+
+    assert first is last
+    assert one.parts[0] is one.parts[1][0]
+    assert len({first, one.parts[0], two.parts[0]}) == 3
+    outside = msgpack.packb([3, [8014], [8015, [1, 0]]])
+    with pytest.raises(SerdeError, match="its structure is malformed"):
+        read_structure(outside, [], DEFAULT, table)

@@ -47,6 +47,7 @@ from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_worker.desk.messages import AskRelease  # noqa: E402
 
 from ..meanwhile import meanwhile  # noqa: E402
+from ..syft_torch.federated.settings import Setting  # noqa: E402
 from .test_authority import ANN, MALLORY, ask, at, load, run  # noqa: E402
 
 SECRET = [86753.0, 1.0, 4.0]
@@ -593,3 +594,40 @@ def test_elements_that_a_function_of_numpy_leaves_out_show_no_old_memory(
     ask(bob, Run("numpy", op, (at(bob, 1),) * operands, options, 900))
 
     assert not ask(bob, Fetch(900)).any()
+
+
+# --- memory that two commands bring
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda secret: step("Tensor.__add__", Slot(0), secret),
+        lambda secret: step("Tensor.view", secret, 3),
+        lambda secret: step("cat", [secret, secret]),
+        lambda secret: Step("", "copy constant", (secret,), {}, 1),
+    ],
+)
+def test_a_stored_tensor_is_no_constant_of_a_plan_in_the_same_batch(bob: Any, make: Any) -> None:
+    """A private object in memory that nobody tracks could be read with any computation."""
+    tensor = torch.zeros(3)
+    ask(bob, Store(1, tensor), Store(2, torch.zeros(3)), Store(3, program(make(tensor), answer=(Slot(1),))))
+    ask(bob, run("Tensor.copy_", at(bob, 1), at(bob, "secret")))
+
+    ask(bob, RunPlan(3, (at(bob, 2),), 4))
+
+    assert not ask(bob, Fetch(4)).any()
+
+
+@pytest.mark.parametrize("field", ["weights", "correction"])
+def test_a_stored_tensor_is_no_argument_of_a_training_in_the_same_batch(hook: Any, field: str) -> None:
+    setting = Setting(hook, VirtualWorker(hook, id="carol", serialize=True))
+    setting.location.flush()
+    flat = torch.zeros_like(setting.weights)
+    sent = Batch(1, (Store(1, flat), setting.message(**{field: flat})))
+
+    stored, training = from_frames(frames(sent), Context(worker=setting.worker)).commands
+
+    argument = getattr(training, field)
+    assert argument.equal(stored.value)
+    assert argument.data_ptr() != stored.value.data_ptr()

@@ -50,6 +50,13 @@ class Memory:
         """
         return None
 
+    def is_borrowed(self, tensor: Tensor) -> bool:
+        """Return whether the memory of a plain tensor is that of another library, where ``memory_of`` may not see it.
+
+        A worker copies what functions of its owner return in such memory.
+        """
+        return False
+
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Move plain tensors that share memory to memory that can be resized; received memory often cannot."""
 

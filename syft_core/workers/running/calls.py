@@ -9,10 +9,12 @@ run         call the function
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from syft_core.exceptions import ValueRefusedError
+from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.messages import Call
@@ -22,7 +24,7 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave, record_failure
 from syft_core.workers.moving.transfer import hand_over, is_tensor
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Stored, lineage_of
+from syft_core.workers.party.store import Stored, lineage_of, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.failures import is_safe_to_raise
 from syft_core.workers.running.keeping import keep_tensor
@@ -75,15 +77,25 @@ def _keep(proceed: Stage, task: FunctionCall) -> Nested:
     def keep_leaf(leaf: Tensor) -> Nested:
         if not build_rule(leaf):
             return leaf
-        framework = framework_of(leaf)
-        # No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
-        is_foreign = any(is_tensor(each) and framework_of(each) is not framework for each in task.operands)
-        kept = hand_over(leaf, worker) if is_foreign else leaf
-        return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework.ALIAS)
+        kept = hand_over(leaf, worker) if _is_foreign(leaf, task.operands) else leaf
+        return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
 
     reply = map_leaves(keep_leaf, result)
     guard_results(worker, sender, parents, reply)
     return reply
+
+
+def _is_foreign(result: Tensor, operands: Sequence[Tensor]) -> bool:
+    """Return whether a result may have memory of an operand that its framework does not recognize as such.
+
+    No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
+    """
+    framework = framework_of(result)
+    if any(is_tensor(each) and framework_of(each) is not framework for each in operands):
+        return True
+    end = plain_end(result)
+    is_known = any(share_memory(result, each) for each in operands if is_tensor(each))
+    return end is not None and framework.is_borrowed(end) and not is_known
 
 
 def _let_values_leave(task: FunctionCall, result: Any) -> None:
@@ -120,8 +132,26 @@ def _conceal(proceed: Stage, task: FunctionCall) -> Nested:
 
 
 def _run(task: FunctionCall) -> Nested:
+    args, kwargs = _protect(task)
     with acting_for(task.peer.chain):
-        return task.parents[0].value.obj(*task.args, **task.kwargs)
+        return task.parents[0].value.obj(*args, **kwargs)
+
+
+def _protect(task: FunctionCall) -> Nested:
+    """Return the arguments, with copies of those that others may have who may not have all.
+
+    The function may write into them, or into their gradients, and nothing says what.
+    """
+    worker, peer, operands = task.worker, task.peer, list(zip(task.parents, task.operands, strict=True))[1:]
+    access, *_ = lineage_of(task.parents[1:])
+    is_kept = worker.custom_policy is not None and not may_leave(worker, task.parents[1:], peer)
+    copies = {
+        id(operand): hand_over(operand, worker)
+        for parent, operand in operands
+        if parent.access != access or (is_kept and may_leave(worker, [parent], peer))
+    }
+    call = task.args, task.kwargs
+    return map_leaves(lambda leaf: copies.get(id(leaf), leaf), call) if copies else call
 
 
 def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:

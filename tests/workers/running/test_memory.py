@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
+import numpy as np
 import torch
 
 from syft_core.exceptions import (
@@ -13,7 +14,7 @@ from syft_core.exceptions import (
     ValueRefusedError,
     WriteNotPermittedError,
 )
-from syft_core.messages import Call, Fetch
+from syft_core.messages import Call, Fetch, Tag
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import new_id
 
@@ -165,3 +166,79 @@ def test_a_function_of_the_owner_shares_no_memory_across_frameworks(
     public.copy_(secret)
 
     assert location.ask(Fetch(id)).tolist() == [10.0, 20.0, 30.0]
+
+
+def _ask_function(bob: Any, function: Any, *args: Any) -> int:
+    """Call a function of bob's owner; return the id of its result."""
+    bob.register_obj(ObjectWrapper(function, id="function"), "function")
+    id = new_id()
+    bob.hook.local_worker.location_of(bob).ask(Call("function", tuple([arg.child for arg in args]), {}, id))
+    return id
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.from_numpy(x.numpy()),
+        lambda x: torch.from_numpy(x.numpy()[:]),
+        lambda x: torch.as_tensor(np.asarray(x)),
+        torch.from_dlpack,
+        lambda x: torch.frombuffer(x.numpy(), dtype=torch.float32),
+        lambda x: torch.sparse_coo_tensor(torch.tensor([[0, 1, 2]]), torch.from_numpy(x.numpy()), (3,)),
+    ],
+)
+def test_a_function_of_the_owner_shares_no_memory_through_another_library(
+    bob: Any, secret: Any, public: Any, function: Any
+) -> None:
+    id = _ask_function(bob, function, public)
+
+    public.copy_(secret)
+
+    assert bob.hook.local_worker.location_of(bob).ask(Fetch(id)).to_dense().tolist() == [10.0, 20.0, 30.0]
+
+
+def test_a_function_of_the_owner_returns_views_of_its_operands(bob: Any, public: Any) -> None:
+    view = _ask_function(bob, lambda x: x[1:], public)
+
+    public.add_(1)
+
+    assert bob.hook.local_worker.location_of(bob).ask(Fetch(view)).tolist() == [21.0, 31.0]
+
+
+def _write_as_numpy(target: Any, source: Any) -> None:
+    target.numpy()[:] = source.numpy()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x.copy_(y),
+        lambda x, y: x.data.copy_(y),
+        _write_as_numpy,
+        lambda x, y: (x.requires_grad_() * y).sum().backward(),
+    ],
+)
+def test_a_function_of_the_owner_writes_no_private_values_into_what_others_may_have(
+    bob: Any, secret: Any, public: Any, function: Any
+) -> None:
+    leaf, view = torch.ones(3, requires_grad=True).send(bob), public[:]
+    product = leaf * public
+
+    _ask_function(bob, function, public, secret)
+
+    product.sum().backward()
+    assert view.get().tolist() == leaf.grad.get().tolist() == [10.0, 20.0, 30.0]
+    assert public.grad is None
+
+
+def test_a_function_of_the_owner_writes_nothing_into_published_objects_that_the_policy_keeps(bob: Any) -> None:
+    bob.policy = "only_published"
+    mine, kept = torch.zeros(3).send(bob), torch.ones(3).tag("#kept")
+    mine.child._location.tell(Tag(mine.id_at_location, publish=True))
+    bob.register_obj(ObjectWrapper(_write_as_numpy, id="write"), "write")
+    entry = bob.object_store.entry
+    hidden = kept.send(bob)
+
+    bob.hook.local_worker.location_of(bob).ask(Call("write", (mine.child, hidden.child), {}, new_id()))
+
+    assert not entry(mine.id_at_location).value.any()
