@@ -140,8 +140,9 @@ class Incidents:
         certain = [incident for incident in found if incident.is_certain]
         if not found or not found[-1].is_operation or not (certain or len(found) > 1):
             return None
-        last = (certain or found)[-1]
-        why = f"it {last.what}" + (f" {len(found)} times" if len(found) > 1 else "")
+        counted = certain or found
+        last = counted[-1]
+        why = f"it {last.what}" + (f" {len(counted)} times" if len(counted) > 1 else "")
         return Ban(user, operation, why, last.when + self.seconds)
 
     def find_lockout(self, user: str, crashes: int | None) -> Ban | None:

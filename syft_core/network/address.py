@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from syft_core.exceptions import AuthenticationError, WorkerError
@@ -59,22 +60,24 @@ class Address:
         """Raise unless the host and the port can be right."""
         if not (self.host and self.host.isprintable() and 0 < self.port < 1 << 16):
             why, advice = _MALFORMED
-            raise AddressError.wrong(self.url, why, advice)
+            raise AddressError.wrong(_show(self.url), why, advice)
+        _require_host(self.host)
 
     @classmethod
     def parse(cls, url: str, default_port: int | None = None, **options: Any) -> Address:
         """Return the address for a URL like ``wss://host:port``."""
         try:
             parts = urlsplit(url)
+            _require_host(parts.netloc)  # `hostname` is in lower case.
             host, port = parts.hostname, parts.port or default_port
         except ValueError:
             host, port = None, None
-        shown = repr(url if "@" not in url else f"...@{url.rpartition('@')[2]}")  # A password may stand before it.
+        shown = repr(_show(url))
         if host is None or port is None or parts.scheme not in ("ws", "wss"):
             raise WorkerError(f"cannot use {shown} as an address: it is not a websocket URL; write `wss://host:port`")
         if parts.username is not None or parts.query or parts.fragment or parts.path not in ("", "/"):
             raise WorkerError(
-                f"cannot use {shown.partition('?')[0]} as an address: it has more than a host and a port; write "
+                f"cannot use {shown} as an address: it has more than a host and a port; write "
                 f"`wss://host:port`, and give the token as `token=...`"
             )
         return cls(host, port, parts.scheme == "wss", **options)
@@ -101,6 +104,26 @@ class Address:
         except OSError as error:
             raise WorkerError(f"cannot read a certificate: {error}; check `ca`, `cert` and `key`") from None
         return context
+
+
+_TOKEN = re.compile(r"(?=[\w-]*[A-Z])[\w-]{40,}", re.ASCII)
+"""What looks like a token: no label of a name has so many characters of both cases."""
+_SHOWN = re.compile(r"((?:[a-z]{1,9}://)?)(?:.*@)?([\w.-]*|\[[0-9a-f:.]*\])((?::[0-9]{1,5}(?![\w-]))?)", re.IGNORECASE)
+"""The scheme, the host and the port of an address, with a name or a password before the host."""
+
+
+def _require_host(host: str) -> None:
+    """Raise if a token is given as the host, before it is sent to name servers."""
+    if _TOKEN.search(host):
+        advice = "give the address of the worker, and the token as `token=...`"
+        raise AddressError.wrong(_show(host), "the host is a token", advice)
+
+
+def _show(url: str) -> str:
+    """Return the scheme, the host and the port of a text that may have a secret in any other place."""
+    scheme, host, port = cast("re.Match[str]", _SHOWN.match(url)).groups()
+    shown = f"{scheme}{_TOKEN.sub('', host)}{port}"
+    return shown if shown == url else f"{shown}..."
 
 
 def explain_certificate(error: ssl.SSLError) -> tuple[str, str] | None:

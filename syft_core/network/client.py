@@ -355,6 +355,8 @@ class WebsocketLocation(WireLocation):
 
     def _check_worker(self, response: Response) -> None:
         id = response.headers.get(WORKER, "")
+        if self._conceal(id) != id:  # It repeats the token, or has control characters.
+            raise AddressError.wrong(self.url, "what answers there is not a worker", "check the address and the port")
         if self._expected is not None and str(self._expected) != id:
             raise AuthenticationError.refused(
                 self.url, f"the worker there is {id!r}, not {self._expected!r}", "check the address and the id"

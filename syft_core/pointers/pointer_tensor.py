@@ -421,6 +421,8 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
 
 def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
     """Answer an operation from the form of the object; ask for the form if it is not known."""
+    if any(type(arg) is not arg.__class__ for arg in args[1:]):
+        return _ASK_WORKER  # A number that a plan traces: a framework cannot read it.
     plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
     if plain is not None:
         return pointer._location.note_fact(op, pointer, args, {}, op.run(plain, *args[1:]))

@@ -48,6 +48,13 @@ class Layout:
         views = [part.view((*lead, *shape)) for part, shape in zip(parts, self.shapes, strict=True)]
         return views if self.is_uniform else [view.to(kind) for view, kind in zip(views, self.dtypes, strict=True)]
 
+    def split_apart(self, flat: Tensor) -> list[Tensor]:
+        """Return the tensors such that autograd counts the changes of each separately, as in a model.
+
+        Views share one count: after an update of a running mean, a backward pass would refuse all parameters.
+        """
+        return [tensor.data for tensor in self.split(flat)]
+
     def join(self, tensors: Sequence[Tensor], lead: tuple[int, ...] = ()) -> Tensor:
         """Return the flat tensor."""
         if not tensors:

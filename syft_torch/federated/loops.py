@@ -173,7 +173,7 @@ def train(
     """Train; yield None after each batch, and at last the difference to the weights and the mean loss."""
     settings, shape = task.settings, task.shape
     flat = weights.detach().clone()
-    tensors = [tensor.detach() for tensor in shape.layout.split(flat)]
+    tensors = shape.layout.split_apart(flat)
     trained = [tensors[place].requires_grad_() for place in shape.parameters]
     kept = [tensor.clone() for tensor in fixed] if task.writes else list(fixed)
     optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
@@ -331,7 +331,7 @@ def train_stacked(
     _keep_freed_memory()
     settings, shape, count = task.settings, task.shape, len(clients)
     flat = weights.detach().expand(count, -1).clone()
-    tensors = [tensor.detach() for tensor in shape.layout.split(flat)]
+    tensors = shape.layout.split_apart(flat)
     trained = [tensors[place].requires_grad_() for place in shape.parameters]
     kept = [tensor.expand(count, *tensor.shape).clone() for tensor in fixed] if task.writes else list(fixed)
     optimizer = optimizers.make(settings.optimizer, settings.groups, trained)

@@ -289,7 +289,7 @@ class LoopOp:
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
         """Do one step for each length of batches; return results of the right form."""
         fixed, parts = self._arrange(tensors)
-        values = [tensor.detach() for tensor in self.shape.layout.split(weights.detach().clone())]
+        values = self.shape.layout.split_apart(weights.detach().clone())
         found = None
         for length in self.task.lengths(len(parts[0])):
             batch = [part[:length].clone() for part in parts]

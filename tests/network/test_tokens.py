@@ -15,6 +15,7 @@ import pytest
 
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError, ConfigurationError, SyftError
+from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.server import Credentials, Server, WebsocketServerWorker
 from syft_core.network.tokens import MAX_TOKEN, conceal, find_token, read_token
@@ -149,6 +150,7 @@ def echo(start: bytes, end: bytes = b"\r\n\r\n") -> Iterator[int]:
         b"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\nSyft-Reason: ",
         b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\nSyft-State: lost\r\nSyft-Reason: ",
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nSyft-Reason: ",
+        b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\nSyft-State: lost\r\nSyft-Worker: ",
         b"HTTP/1.1 404 ",
         b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ",
         b"HTTP/1.1 503 Unavailable\r\nContent-Length: 0\r\nX: ",
@@ -158,6 +160,34 @@ def echo(start: bytes, end: bytes = b"\r\n\r\n") -> Iterator[int]:
 def test_a_server_that_repeats_the_token_does_not_get_it_into_an_error(hook: Any, told: Any, start: bytes) -> None:
     with echo(start) as port:
         drive(told, hook, port)
+        drive(told, hook, port, id="north")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "wss://{}@host:1", "wss://ana:{}@host:1", "wss://host:1/{}", "wss://host:1/?token={}", "wss://host:1#{}",
+        "wss://host:{}", "wss://host:1;{}", "host:1/{}", " ws://host:1/{}", "http://host:1/{}", "wss://[{}]:1", "{}",
+        "wss://{}", "wss://{}:8777", "{}://host", "{}.example.org", "wss://host:1/a@b/{}", "wss://host:1 {}",
+    ],
+)  # fmt: skip
+def test_an_address_with_a_token_in_it_is_refused_without_naming_it(
+    hook: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", None)  # No name server learns it either.
+    (tmp_path / "tokens.json").write_text('{"format": 1, "tokens": []}', encoding="utf-8")
+    (tmp_path / "tokens.json").chmod(0o600)
+    secret = TokenFile(tmp_path / "tokens.json").add("ana", None)[1]
+
+    with pytest.raises(SyftError, match="give the|write `wss://host:port`") as caught:
+        sy.connect(url.format(secret), timeout=1)
+
+    assert secret.lower() not in tell_all(caught.value).lower()
+
+
+def test_a_long_name_of_a_host_is_no_token(hook: Any) -> None:
+    for host in ("syft-worker-of-the-hospital-in-the-north-for-production.example.org", "a" * 60 + ".example.org"):
+        assert Address(host, 1, True).url == f"wss://{host}:1"
 
 
 def test_no_error_of_a_client_contains_the_token(hook: Any, told: Any, tmp_path: Path, server: Server) -> None:

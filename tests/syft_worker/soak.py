@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
 
 import numpy as np
 import torch
@@ -93,7 +94,8 @@ class Soaked:
 
     def __init__(self, hook: Any, worker: SupervisedWorker, tokens: dict[str, str]) -> None:
         self.hook, self.worker, self.tokens = hook, worker, tokens
-        self.visits, self.is_full = 0, False
+        self.visits = 0
+        self._has_full_histories = self._has_all_requests = False
         self._observer = self.connect("owner")
         self._x = torch.ones(1, dtype=torch.float64).send(self._observer)
 
@@ -120,6 +122,8 @@ class Soaked:
 
     def fill_histories(self) -> None:
         """Let so many objects leave, and be dropped, that the worker remembers no more of them than now."""
+        if self._has_full_histories:
+            return
         for size in (2_000,) * (MAX_REMEMBERED // 2_000 + 1):
             first = new_id()
             for number in range(size):
@@ -128,16 +132,19 @@ class Soaked:
         dropped = [torch.ones(1).send(self._observer) for _ in range(1_100)]
         del dropped[:]
         self._observer.flush()
-        self.is_full = True
+        self._has_full_histories = True
 
     def fill_requests(self) -> None:
         """Ask for as many releases as a user may have waiting."""
+        if self._has_all_requests:
+            return
         far = self.connect()
         (secret,) = far.search("#secret")
         mean = secret.mean()
         for _ in range(MAX_OPEN):
             mean.request("why")
         far.close()
+        self._has_all_requests = True
 
     def soak(self, visits: Sequence[Callable[[Soaked], None]], count: int, warm_up: int) -> Growth:
         """Return how much memory grows with one round of visits, after a warm-up."""
@@ -294,10 +301,11 @@ def look_at_the_page(soaked: Soaked) -> None:
     url = soaked.worker.wait_for("serving the page")["url"]
     for path, user in (("", "owner"), ("metrics", "ana"), ("", "ana"), ("login", ""), ("health", "")):
         headers = {"Authorization": f"Bearer {soaked.tokens[user]}"} if user else {}
-        with (
-            suppress(OSError),
-            urllib.request.urlopen(urllib.request.Request(url + path, headers=headers), timeout=60) as answer,
-        ):
+        try:
+            answer = urllib.request.urlopen(urllib.request.Request(url + path, headers=headers), timeout=60)
+        except HTTPError as refusal:
+            answer = refusal
+        with answer:
             answer.read()
 
 

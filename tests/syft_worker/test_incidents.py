@@ -69,6 +69,15 @@ def test_kills_that_are_a_day_apart_do_not_add_up() -> None:
     assert not has_ban(incidents)
 
 
+def test_the_reason_of_a_ban_does_not_count_kills_from_outside() -> None:
+    incidents = Incidents(DAY, None, [make(is_certain=False), make(), make(is_certain=False)])
+
+    ban = incidents.find_ban("ana", "train(x)")
+
+    assert ban is not None
+    assert ban.why == "it ended the process (SIGSEGV)"
+
+
 def test_a_ban_expires() -> None:
     assert has_ban(Incidents(DAY, None, [make(age=DAY - 60)]))
     assert not has_ban(Incidents(DAY, None, [make(age=DAY + 1)]))

@@ -49,6 +49,25 @@ def test_tensors_of_one_dtype_are_views() -> None:
     assert flat.tolist() == [0, 0, 1, 1, 1]
 
 
+def test_a_change_of_one_tensor_is_no_change_of_another_for_autograd() -> None:
+    weight, mean = Layout([torch.zeros(2), torch.zeros(3)], 1).split_apart(torch.ones(5))
+    weight.requires_grad_()
+    loss = (weight * weight).sum()
+
+    mean.mul_(2)
+    loss.backward()
+
+    assert weight.grad.tolist() == [2, 2]
+
+
+def test_a_change_of_a_tensor_is_a_change_of_the_flat_one() -> None:
+    flat = torch.zeros(5)
+
+    Layout([torch.zeros(2), torch.zeros(3)], 1).split_apart(flat)[1].fill_(1)
+
+    assert flat.tolist() == [0, 0, 1, 1, 1]
+
+
 def test_a_tensor_is_shared_while_somebody_has_it_and_made_again_later() -> None:
     made = []
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from syft_torch.federated.layout import Layout  # noqa: E402
 from syft_torch.federated.loops import Batches  # noqa: E402
 
 from .settings import Setting  # noqa: E402
+from .trainers import make_trainer  # noqa: E402
 
 OPTIMIZERS = [
     lambda p: torch.optim.SGD(p, lr=0.1),
@@ -83,6 +85,58 @@ def test_running_statistics_are_not_clipped_and_do_not_count_for_the_norm(hook: 
     assert torch.equal(loose, whole)
     assert torch.allclose(clipped[:size], whole[:size] / 10, rtol=1e-5)
     assert torch.equal(clipped[size:], whole[size:])
+
+
+class Moving(torch.nn.Module):
+    """Keeps a moving average of its input, in a buffer that is changed in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            with torch.no_grad():
+                self.mean.lerp_(x.mean(0), 0.1)
+        return x - self.mean
+
+
+def make_images(norm: Any) -> Any:
+    return torch.nn.Sequential(
+        torch.nn.Unflatten(1, (1, 2, 2)), torch.nn.Conv2d(1, 4, 1), norm, torch.nn.Flatten(), torch.nn.Linear(16, 3)
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), Moving(), torch.nn.Linear(4, 3)),
+        lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 4), Moving(), torch.nn.Linear(4, 3)),
+        lambda: make_images(torch.nn.InstanceNorm2d(4)),
+        lambda: make_images(torch.nn.InstanceNorm2d(4, affine=True)),
+        lambda: make_images(torch.nn.InstanceNorm2d(4, affine=True, track_running_stats=True)),
+        lambda: make_images(torch.nn.BatchNorm2d(4, affine=False)),
+        lambda: make_images(torch.nn.GroupNorm(2, 4)),
+        lambda: make_images(torch.nn.SyncBatchNorm(4)),
+    ],
+    ids=["average", "average and norm", "instance", "instance affine", "instance tracked", "batch", "group", "sync"],
+)
+def test_a_model_that_changes_its_buffers_trains_as_in_a_plain_loop(hook: Any, bob: Any, make: Any) -> None:
+    torch.manual_seed(0)
+    model = make()
+    plain = copy.deepcopy(model)
+    x, y = torch.randn(11, 4), torch.arange(11) % 3
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.1)
+    for start in (0, 4, 8):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(plain(x[start : start + 4]), y[start : start + 4]).backward()
+        optimizer.step()
+
+    data = fl.FederatedDataset([fl.BaseDataset(x, y).send(bob)])
+    make_trainer(hook, data, model=model, batch_size=4, shuffle=False).fit(1)
+
+    for (name, found), expected in zip(model.state_dict().items(), plain.state_dict().values(), strict=True):
+        torch.testing.assert_close(found, expected, msg=name)
 
 
 # --- the last batch
