@@ -124,7 +124,7 @@ def record(
     _require_momentum(model)
     shapes, dtypes = [(-1, *(part.shape or ())[1:]) for part in parts], [part.dtype for part in parts]
 
-    def build(of: tuple[int, int]) -> Plan:
+    def build(of: tuple[int, ...]) -> Plan:
         state = (model, function, *captured)
         return Plan("loss", loss, state=state, args_shape=shapes, args_dtypes=dtypes, lengths=of).build()
 
@@ -138,7 +138,7 @@ MAX_RECORDINGS = 64
 class Cover:
     """Plans of one function that together serve all lengths of batches that occur."""
 
-    def __init__(self, build: Callable[[tuple[int, int]], Plan]) -> None:
+    def __init__(self, build: Callable[[tuple[int, ...]], Plan]) -> None:
         self._build = build
         self.plans: list[Plan] = []
         self._served: dict[int, int] = {}
@@ -146,7 +146,7 @@ class Cover:
         self._why = "it decides something by the length of a batch"
 
     @classmethod
-    def make(cls, build: Callable[[tuple[int, int]], Plan], lengths: Sequence[int]) -> Cover:
+    def make(cls, build: Callable[[tuple[int, ...]], Plan], lengths: Sequence[int]) -> Cover:
         """Record a function for these lengths, at first such that one plan may serve all of them."""
         found = cls(build)
         try:
@@ -181,7 +181,7 @@ class Cover:
     def _add(self, length: int) -> int:
         """Record the function for a length; if it fails for that one, the workers will tell, with any plan."""
         try:
-            self.plans.append(self._build((length, length)))
+            self.plans.append(self._build_for(length))
         except PlanError:
             raise
         except Exception:  # an error of the user's function, for instance of batch norm for one sample
@@ -189,6 +189,13 @@ class Cover:
                 raise
             return 0
         return len(self.plans) - 1
+
+    def _build_for(self, length: int) -> Plan:
+        """Record the function such that it may serve other lengths, too, or else with the length as a number."""
+        try:
+            return self._build((length, length))
+        except PlanError:
+            return self._build((length,))
 
 
 def _require_momentum(model: nn.Module) -> None:
@@ -203,6 +210,8 @@ def _require_momentum(model: nn.Module) -> None:
 def _serves(plan: Plan, length: int) -> bool:
     """Return whether the steps of a plan can be replayed for batches of a length; on tensors without values."""
     program, tensors = _require_stateless(plan)
+    if not all(known.shape[0] in (-1, length) for known in program.inputs):
+        return False
     forms = [_form_of(tensor, is_parameter=False) for tensor in tensors]
     moved = _rewrite(plan, forms, {id(tensor): place for place, tensor in enumerate(tensors)})
     shapes = [[length if side == -1 else side for side in known.shape] for known in moved.inputs]
