@@ -155,24 +155,18 @@ class Plan(Identified):
         )
 
     def _run(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
-        """Run the function; an error that only traced lengths cause is refused with its line."""
+        """Run the function; refuse what only traced lengths make fail, with its line."""
         try:
             self._run_once(recorder, examples)
         except PlanError:
             raise
         except Exception as error:
-            if recorder.traces_lengths and self._runs_with_plain_lengths(recorder, examples):
+            if recorder.traces_lengths:
+                with recorder.plain_lengths():
+                    self._run_once(recorder, examples)  # It raises the function's own error, if it has one.
                 problem = f"needs the length of an argument as a number of Python ({type(error).__name__}: {error})"
                 recorder.refuse(problem, LENGTHS, _find_line(error) or recorder.where)
             raise
-
-    def _runs_with_plain_lengths(self, recorder: Recorder, examples: tuple[object, ...]) -> bool:
-        try:
-            with recorder.plain_lengths():
-                self._run_once(recorder, examples)
-        except Exception:  # noqa: BLE001  # then the function itself fails for this length
-            return False
-        return True
 
     def _compare_with_plain_lengths(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
         """Run the function with lengths as Python has them; raise if it does something else, which tests a type."""

@@ -276,7 +276,7 @@ class Recorder(Location):
         if op.disclosure(*map_leaves(self._value, given)) == "form":
             self.refuse(
                 f"calls {op.attr!r}, whose result has a shape that depends on values",
-                "use operations whose shapes are fixed, e.g. `torch.where`",
+                f"use operations whose shapes are fixed, e.g. `{op.instead or 'torch.where'}`",
                 line,
             )
         message.args, message.kwargs = map_leaves(to_plain, given)

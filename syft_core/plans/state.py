@@ -11,7 +11,14 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hooks
 from syft_core.location import Location
 from syft_core.messages import Store
-from syft_core.plans.capture import CapturedSettings, Snapshot, find_captured, find_change, find_settings, is_other_value
+from syft_core.plans.capture import (
+    CapturedSettings,
+    Snapshot,
+    find_captured,
+    find_change,
+    find_settings,
+    is_other_value,
+)
 from syft_core.plans.errors import PlanError
 from syft_core.plans.pointer import PointerPlan
 from syft_core.plans.program import Program

@@ -21,7 +21,7 @@ from syft_core.peer import Id
 from syft_core.pointers.object_pointer import new_id
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import let_others_go_first
-from syft_torch.federated import loops
+from syft_torch.federated import loops, optimizers
 from syft_torch.federated.clients import Client, Job
 from syft_torch.federated.layout import MAX_COUNT, Layout
 from syft_torch.federated.losses import Loss, ModelForms
@@ -322,7 +322,7 @@ def can_stack(job: Job, wanted: str | None) -> bool:
     """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
     shape = ModelForms(job.train.all[0], len(job.fixed), job.parts)
     losses = [Loss(program, job.parts) for program in job.train.all]
-    obstacle = find_obstacle(shape, losses)
+    obstacle = find_obstacle(shape, losses) or optimizers.find_obstacle(job.settings["optimizer"])
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
     return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))
@@ -334,6 +334,8 @@ def find_obstacle(shape: ModelForms, losses: Sequence[Loss]) -> str | None:
         return "the model has running statistics, for instance batch norm"
     if any(loss.is_random for loss in losses):
         return "the model or the loss draws random numbers, for instance dropout"
+    if any(loss.differentiates for loss in losses):
+        return "the model or the loss computes gradients itself"
     if any(uses_small_floats(loss) for loss in losses):
         return "it computes with less than 32 bits, and its rounding would differ"
     return None

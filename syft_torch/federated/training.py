@@ -272,12 +272,13 @@ class LoopOp:
         if step is None:
             step = note(self._memory, key, measure_peak(self.rehearse, args))
         size: int = sum(tensor.nbytes for tensor in data)
-        return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + loops.OPTIMIZER_STATES * int(weights.nbytes)
+        states = optimizers.count_states(self.settings.optimizer, self.settings.groups)
+        return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + states * int(weights.nbytes)
 
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
         """Do one step for each length of batches; return results of the right form."""
         fixed, parts = self._arrange(tensors)
-        values = [tensor.detach() for tensor in self.shape.layout.split(weights.detach().clone())]
+        values = self.shape.split(weights.detach().clone())
         found = None
         for length in self.task.lengths(len(parts[0])):
             batch = [part[:length].clone() for part in parts]

@@ -21,7 +21,6 @@ torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")
 
 
-
 class Size(enum.IntEnum):
     """Sizes with names."""
 
