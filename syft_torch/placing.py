@@ -10,10 +10,10 @@ import functools
 import sys
 import threading
 from collections.abc import Mapping
-from functools import partial
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
+from torch.distributions import Distribution
 from torch.overrides import TorchFunctionMode
 
 from syft_core.hook.attributes import FrameworkAttributes, Op, words
@@ -61,14 +61,13 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
     def __enter__(self) -> Placing:
         super().__enter__()
         if self._recorder is not None:
-            self._was_compiling = torch.compiler.is_compiling
-            torch.compiler.is_compiling = partial(_is_compiling, threading.get_ident())
+            _told.enter()
         return self
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if self._recorder is not None:
-            torch.compiler.is_compiling = self._was_compiling
+            _told.leave()
 
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
@@ -148,13 +147,51 @@ def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: Kw
 _DRAWS_HERE = frozenset({torch.normal, torch.bernoulli, torch.multinomial, torch.poisson, torch.binomial})
 
 
-def _is_compiling(thread: int) -> bool:
-    """Tell libraries of models that they are recorded as by a compiler: they then decide nothing by values.
+class _Told(threading.local):
+    """Tells libraries that they are recorded, as by a compiler: they then decide nothing by values.
 
-    The modules and optimizers of torch itself would compute otherwise, for compiled kernels.
+    The modules and optimizers of torch itself would compute otherwise, for compiled kernels. Of torch, only
+    distributions are told: they do not check the values of their arguments, unless a program asks for it.
     """
-    is_of_torch = str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0] == "torch"
-    return thread == threading.get_ident() and not is_of_torch
+
+    _lock = threading.Lock()
+    _count: ClassVar[int] = 0
+    _native: ClassVar[tuple[Function, Function]]
+    depth = 0
+
+    def enter(self) -> None:
+        """Tell them about this thread."""
+        self.depth += 1
+        with self._lock:
+            if _Told._count == 0:
+                _Told._native = torch.compiler.is_compiling, Distribution.__init__
+                torch.compiler.is_compiling, Distribution.__init__ = self._is_compiling, self._make_init(*self._native)
+            _Told._count += 1
+
+    def leave(self) -> None:
+        """Tell them no longer."""
+        self.depth -= 1
+        with self._lock:
+            _Told._count -= 1
+            if _Told._count == 0:
+                torch.compiler.is_compiling, Distribution.__init__ = self._native
+
+    def _is_compiling(self) -> bool:
+        is_of_torch = str(sys._getframe(1).f_globals.get("__name__", "")).partition(".")[0] == "torch"
+        return self._native[0]() or (self.depth > 0 and not is_of_torch)
+
+    def _make_init(self, _is_compiling: Function, native: Function) -> Function:
+        @functools.wraps(native)
+        def init(distribution: Distribution, *args: object, **kwargs: object) -> None:
+            chosen = args[2] if len(args) > 2 else kwargs.get("validate_args")
+            if self.depth and chosen is None:
+                args, kwargs["validate_args"] = args[:2], False
+            native(distribution, *args, **kwargs)
+
+        return init
+
+
+_told = _Told()
 
 
 @functools.cache

@@ -288,6 +288,15 @@ def find_change(before: CapturedSettings, now: CapturedSettings) -> str | None:
     return next(name for key in before.keys() | now.keys() if before.get(key) != now.get(key) for name in key[1:])
 
 
+def is_other_value(before: object, now: object) -> bool:
+    """Return whether a number or a text in a setting differs, and not only which objects or how many it holds."""
+    if not (type(before) is tuple and type(now) is tuple and len(before) == len(now)) or before == now:
+        return False
+    if len(now) == 2 and now[0] in _SETTINGS and before[0] in _SETTINGS:
+        return True
+    return any(map(is_other_value, before, now))
+
+
 def _add_settings(thing: object, found: CapturedSettings) -> None:
     place = id(thing)
     for name, value in vars(thing).items():
@@ -296,8 +305,8 @@ def _add_settings(thing: object, found: CapturedSettings) -> None:
             if name[0] != "_" or not is_library(type(thing).__module__):
                 found[place, name] = cls, value
         elif isinstance(value, dict):
-            if value and (parts := [(key, id(part)) for key, part in value.items() if _is_setting(key)]):
-                found[place, name] = parts
+            if value and (parts := [(key, _identify(part)) for key, part in value.items() if _is_setting(key)]):
+                found[place, name] = tuple(parts)
         elif cls is tuple:
             if _is_setting(value):
                 found[place, name] = value
@@ -319,6 +328,11 @@ _SETTINGS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 def _is_setting(value: object) -> bool:
     return type(value) in _SETTINGS or (isinstance(value, tuple) and all(map(_is_setting, value)))
+
+
+def _identify(value: object) -> object:
+    """Return a number or text itself, and of any other object its identity."""
+    return (type(value), value) if _is_setting(value) else id(value)
 
 
 def _freeze(value: object, depth: int = _DEPTH) -> object:

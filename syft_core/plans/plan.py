@@ -20,8 +20,8 @@ from syft_core.plans.errors import PlanError, PlanShapesError
 from syft_core.plans.pointer import MultiPointerPlan, PointerPlan, find_place
 from syft_core.plans.program import Program
 from syft_core.plans.randomness import Generators
-from syft_core.plans.recording import Recorder, assemble, is_settled
-from syft_core.plans.state import Recording, find_tensors
+from syft_core.plans.recording import LENGTHS, Recorder, assemble, is_settled
+from syft_core.plans.state import Counters, Recording, find_tensors
 from syft_core.pointers.meeting import copy_if_plain
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -31,7 +31,7 @@ from syft_core.tensors.identity import Identified
 from syft_core.values import Args, Function, Nested, Payload, Tensor
 
 ANY_LENGTHS = (3, 2)
-"""The lengths with which a dimension of any length, -1, is recorded, unless others are given."""
+"""The two lengths with which a dimension of any length, -1, is recorded, unless others are given."""
 
 
 class State(tuple[Any, ...]):
@@ -48,8 +48,8 @@ class Plan(Identified):
     """A function of tensors that is recorded with ``build`` and sent with ``send``; ``get`` fetches its state.
 
     Pass the function, or write a subclass with the method ``forward``. Models, optimizers and tensors that the function
-    refers to are the *state* of the plan. ``state`` lists those that it cannot find by itself. ``lengths`` are those
-    with which a dimension of any length, -1, is recorded.
+    refers to are the *state* of the plan. ``state`` lists those that it cannot find by itself. ``lengths`` are the two
+    with which a dimension of any length, -1, is recorded; with one, the plan is for this length only.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Plan(Identified):
         state: Sequence[object] = (),
         args_shape: Sequence[Sequence[int]] | None = None,
         args_dtypes: Sequence[object] = (),
-        lengths: tuple[int, int] = ANY_LENGTHS,
+        lengths: tuple[int, ...] = ANY_LENGTHS,
     ) -> None:
         if forward is not None:
             vars(self)["forward"] = forward
@@ -91,7 +91,7 @@ class Plan(Identified):
                 f"send it as it is"
             )
         self._require_hook()
-        varies = not args and any(-1 in shape for shape in self._shapes or ())
+        varies = not args and len(self._lengths) > 1 and any(-1 in shape for shape in self._shapes or ())
         examples = map_leaves(_example_of, args) if args else tuple(self._make_examples(self._lengths[0]))
         others = tuple(self._make_examples(self._lengths[1])) if varies else map_leaves(_nudge, examples)
         self._pointers = {}
@@ -119,14 +119,20 @@ class Plan(Identified):
             tensors = [tensor for tensors, _ in held for tensor in tensors]
             for each in attached_hooks():
                 stack.enter_context(each.attributes.place_new_tensors(recorder))
-            generators = Generators(objects)
+            generators, counters = Generators(objects), Counters(objects)
             self._run(recorder, examples)
             if (drawn := generators.find_used()) is not None:
                 recorder.refuse(f"draws random numbers from {drawn}", _DRAW, where)
+            counters.note()
             self._run(recorder, examples)
+            counter = counters.find_changed()
             if varies or not is_settled(recorder) or any(type(leaf) is float for leaf in leaves(examples)):
                 self._run(recorder, others)
+            if varies:
+                self._compare_with_plain_lengths(recorder, others)
             program, used, made = assemble(recorder, self._find_forms(examples, varies))
+            if counter is not None:
+                recorder.refuse(f"changes {counter!r} in each run", _COUNT, where)
             found = {id: setter for _, find in held for id, setter in find().items()}
         recording = Recording(
             program, [tensors[place] for place in used], [found.get(id) for id in made], (examples, others, varies)
@@ -149,6 +155,26 @@ class Plan(Identified):
         )
 
     def _run(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
+        """Run the function; refuse what only traced lengths make fail, with its line."""
+        try:
+            self._run_once(recorder, examples)
+        except PlanError:
+            raise
+        except Exception as error:
+            if recorder.traces_lengths:
+                with recorder.plain_lengths():
+                    self._run_once(recorder, examples)  # It raises the function's own error, if it has one.
+                problem = f"needs the length of an argument as a number of Python ({type(error).__name__}: {error})"
+                recorder.refuse(problem, LENGTHS, _find_line(error) or recorder.where)
+            raise
+
+    def _compare_with_plain_lengths(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
+        """Run the function with lengths as Python has them; raise if it does something else, which tests a type."""
+        with recorder.plain_lengths():
+            self._run_once(recorder, examples)
+        recorder.require_same_without_tracing()
+
+    def _run_once(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
         recorder.begin()
         places = iter(range(len(leaves(examples))))
         args = map_leaves(lambda leaf: recorder.send_input(leaf, next(places)), examples)
@@ -386,6 +412,8 @@ _DRAW = (
     "a plan would keep them for all calls; draw them with the framework, e.g. `torch.rand(())`, and choose with "
     "`torch.where`, or pass them as arguments"
 )
+
+_COUNT = "a plan would not count: it runs the recorded steps only; keep it in a tensor, e.g. a buffer, changed in place"
 
 
 def _send_state(recorder: Recorder, tensor: Tensor) -> Tensor:

@@ -7,7 +7,8 @@ two runs of the function differ.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -43,6 +44,8 @@ class Recorder(Location):
         self._any_length = any_length
         """The dimensions of each argument that may have any length; None if no argument has one."""
         self.has_any_length = any_length is not None
+        self.traces_lengths = self.has_any_length
+        """Whether lengths are traced, as they are except in ``plain_lengths``."""
         self._kinds = _find_kinds()
         self.plan = plan
         self.where = where
@@ -197,6 +200,7 @@ class Recorder(Location):
 
         def trace(place: int | None, value: Nested) -> Nested:
             made = self.tape.add(Step("", FACT, (pointer.framework.ALIAS, op.name, place, ref, *given), named, 1))
+            self.tape.facts[made] = value
             return make_number(self._kinds, value, self.tape, Ref("result", made), follows=True)
 
         if not isinstance(fact, tuple):
@@ -212,7 +216,7 @@ class Recorder(Location):
         """Return whether a fact is a size that may differ in calls with other lengths."""
         parts = fact if isinstance(fact, tuple) else (fact,)
         if (
-            self._any_length is None
+            not self.traces_lengths
             or ref.kind not in ("input", "result")
             or not all(type(part) is int for part in parts)
         ):
@@ -238,6 +242,23 @@ class Recorder(Location):
             return ()
         return [place for place in range(len(shape)) if place not in any_length[ref.key]]
 
+    @contextmanager
+    def plain_lengths(self) -> Iterator[None]:
+        """Return a context in which the function gets lengths as numbers of Python."""
+        self.traces_lengths = False
+        try:
+            yield
+        finally:
+            self.traces_lengths = True
+
+    def require_same_without_tracing(self) -> None:
+        """Raise if the last run, with plain lengths, has done something else than the one before; forget it then."""
+        traced, plain = map(fill_in_lengths, self.tapes[-2:])
+        found = _find_difference(self, traced, plain, {})
+        self.tapes.pop()
+        if found is not None:
+            self.refuse("does something else with a number that is not an `int` itself", LENGTHS, found[1])
+
     def _store(self, message: Store) -> None:
         if self._storing is None:  # A constant that the function sends: each call gets its own copy.
             number = self.tape.add(Step("", CONSTANT, (_copy(message.value),), {}, 1), find_line_of_program())
@@ -255,7 +276,7 @@ class Recorder(Location):
         if op.disclosure(*map_leaves(self._value, given)) == "form":
             self.refuse(
                 f"calls {op.attr!r}, whose result has a shape that depends on values",
-                "use operations whose shapes are fixed, e.g. `torch.where`",
+                f"use operations whose shapes are fixed, e.g. `{op.instead or 'torch.where'}`",
                 line,
             )
         message.args, message.kwargs = map_leaves(to_plain, given)
@@ -328,7 +349,7 @@ def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, l
     carried: dict[Id, int] = {}
     if (found := _find_difference(recorder, before, last, carried)) is not None:
         problem, line = found
-        recorder.refuse(problem, _LENGTHS if recorder.has_any_length else _REPEATS, line)
+        recorder.refuse(problem, LENGTHS if recorder.has_any_length else _REPEATS, line)
     used = list(dict.fromkeys(_find_keys("state", *recorder.tapes)))
     made = list(dict.fromkeys(_find_keys("earlier", before)))
     numbers: dict[Any, int] = {key: place for place, key in enumerate([*used, *made])}
@@ -347,7 +368,7 @@ def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, l
 
 
 _REPEATS = "a plan repeats what it recorded; pass what changes as an argument"
-_LENGTHS = (
+LENGTHS = (
     "a plan for any length repeats what it recorded; compute with `x.shape[0]`, e.g. `x[: x.shape[0] // 2]`, without "
     "`len`, `range` or a branch, or record it for one length"
 )
@@ -399,6 +420,31 @@ def _drop_unused(tape: Tape) -> tuple[list[Step], dict[int, int]]:
             used.update([leaf.key for leaf in leaves((step.args, step.kwargs)) if _is_result(leaf)])
     numbers = [first + place for first, step in reversed(kept) for place in range(step.count)]
     return [step for _, step in reversed(kept)], {number: place for place, number in enumerate(numbers)}
+
+
+def fill_in_lengths(tape: Tape) -> Tape:
+    """Return a tape with the numbers that follow from forms as constants, without the steps that compute them."""
+    filled = Tape(tape.plan)
+    known: dict[int, object] = {}
+
+    def fill(leaf: Any) -> Nested:
+        found = known.get(leaf.key, leaf) if _is_result(leaf) else leaf
+        return replace(found, attr=leaf.attr) if type(found) is Ref else found
+
+    first = 0
+    for step, line in zip(tape.steps, tape.lines, strict=True):
+        args, kwargs = map_leaves(fill, (step.args, step.kwargs))
+        given = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is Ref]
+        if step.op == FACT:
+            known[first] = tape.facts[first]
+        elif step.op in NUMBERS and not given:
+            known[first] = NUMBERS[step.op](*args)
+        elif step.op != GUARD:
+            made = filled.add(replace(step, args=args, kwargs=kwargs), line)
+            known.update({first + place: Ref("result", made + place) for place in range(step.count)})
+        first += step.count
+    filled.answer = map_leaves(fill, tape.answer)
+    return filled
 
 
 def _is_result(leaf: object) -> bool:

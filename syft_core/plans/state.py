@@ -11,7 +11,14 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hooks
 from syft_core.location import Location
 from syft_core.messages import Store
-from syft_core.plans.capture import CapturedSettings, Snapshot, find_captured, find_change, find_settings
+from syft_core.plans.capture import (
+    CapturedSettings,
+    Snapshot,
+    find_captured,
+    find_change,
+    find_settings,
+    is_other_value,
+)
 from syft_core.plans.errors import PlanError
 from syft_core.plans.pointer import PointerPlan
 from syft_core.plans.program import Program
@@ -137,6 +144,22 @@ class Recording:
 
     def _note_loss(self, _value: Tensor) -> None:
         self.is_incomplete = True
+
+
+class Counters:
+    """The numbers and texts that a function keeps from one call for the next, outside of tensors."""
+
+    def __init__(self, objects: Sequence[object]) -> None:
+        self._objects, self._before = objects, CapturedSettings()
+
+    def note(self) -> None:
+        """Remember the settings as one run has left them."""
+        self._before = _find_settings(self._objects)
+
+    def find_changed(self) -> str | None:
+        """Return the name of a number or text that the next run has changed again."""
+        now = _find_settings(self._objects)
+        return next((key[1] for key in now if is_other_value(self._before.get(key), now[key])), None)
 
 
 def _replace(tensor: Tensor, value: Tensor) -> None:

@@ -38,6 +38,8 @@ class Tape:
     results: dict[Id, int] = field(default_factory=dict)
     """The number of each result, by id."""
     count: int = 0
+    facts: dict[int, Any] = field(default_factory=dict)
+    """The facts about forms that were read, by the number of the result."""
     before: dict[Id, Form | None] = field(default_factory=dict)
     """The forms of the state before the run, by id."""
     gradients: set[Id] = field(default_factory=set)

@@ -55,7 +55,7 @@ class Number:
             value = NUMBERS[name](*values)
         except (ArithmeticError, ValueError) as error:
             self.refuse(f"computes a number with {name!r}, and fails ({error})")
-        args = tuple([operand.ref if is_traced(operand) else operand for operand in operands])
+        args = tuple([operand.ref if is_traced(operand) else _normalize(operand) for operand in operands])
         place = self.tape.add(Step("", name, args, {}, 1))
         return make_number(self.kinds, value, self.tape, Ref("result", place), all(each.follows for each in traced))
 
@@ -67,7 +67,7 @@ class Number:
         both = [self, other] if is_traced(other) else [self]
         if self.tape.state != "over" and not (len(both) == 2 and both[1].ref == self.ref and both[1].tape is self.tape):
             self._require_known(f"__{name}__", both)
-            right = both[1].ref if len(both) == 2 else other
+            right = both[1].ref if len(both) == 2 else _normalize(other)
             self.tape.add(Step("", GUARD, (name, self.ref, right, bool(outcome)), {}, 0))
         return outcome
 
@@ -90,6 +90,15 @@ class Number:
     def refuse(self, problem: str) -> NoReturn:
         """Raise an error that names the line of the user's program."""
         self.tape.refuse(problem, "the plan would keep this outcome for all calls; compute with the number only")
+
+    @property
+    def node(self) -> NoReturn:
+        """Refuse what code in C asks a symbolic number for."""
+        self.refuse("passes a length to a function that takes no traced numbers")
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: object, **options: Any) -> Nested:
+        """Compute with the number itself in functions of numpy."""
+        return getattr(function, method)(*map(read_traced, operands), **options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self.value, name):
@@ -134,6 +143,11 @@ def to_plain(leaf: Nested) -> Nested:
 def read_traced(leaf: Nested) -> Nested:
     """Return the value of a traced number for code that cannot trace it, and anything else unchanged."""
     return leaf.read() if is_traced(leaf) else leaf
+
+
+def _normalize(operand: Nested) -> int | float:
+    """Return a member of an enum, a flag or a number of numpy as the plain number that a step may contain."""
+    return int(operand) if isinstance(operand, int) else float(operand)
 
 
 def loosen(obj: Nested) -> Nested:

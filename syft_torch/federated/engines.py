@@ -20,6 +20,7 @@ from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError, Syft
 from syft_core.peer import Id
 from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import yield_turn
+from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Job
 from syft_torch.federated.joint import MOST, find_obstacle, train_together
 from syft_torch.federated.layout import MAX_COUNT, Layout
@@ -285,7 +286,7 @@ def can_stack(job: Job, wanted: str | None) -> bool:
     """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
     shape = ModelForms(job.train.all[0], len(job.fixed), job.parts)
     losses = [Loss(program, job.parts) for program in job.train.all]
-    obstacle = find_obstacle(shape, losses)
+    obstacle = find_obstacle(shape, losses) or optimizers.find_obstacle(job.settings["optimizer"])
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
     return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))

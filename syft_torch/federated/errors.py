@@ -87,6 +87,7 @@ class FederatedError(SyftError, ValueError):
         "cannot record the {what}: it returns {found}; each function must return a tensor with one real number, e.g. a "
         "mean"
     )
+    step = Text("cannot record the loss: {why}; {advice}")
     average = Text(
         "cannot combine the metric {metric!r} of several workers: it is neither a mean over samples, also with weights "
         "for classes, nor a sum, so its value on all data does not follow from those on parts; return "

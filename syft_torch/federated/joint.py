@@ -211,6 +211,8 @@ def find_obstacle(shape: ModelForms, losses: Sequence[Loss]) -> str | None:
         return "the model has running statistics, for instance batch norm"
     if any(loss.is_random for loss in losses):
         return "the model or the loss draws random numbers, for instance dropout"
+    if any(loss.differentiates for loss in losses):
+        return "the model or the loss computes gradients itself"
     if any(uses_small_floats(loss) for loss in losses):
         return "it computes with less than 32 bits, and its rounding would differ"
     return None

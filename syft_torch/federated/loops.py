@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from time import monotonic
 
 import torch
@@ -24,8 +24,6 @@ MAX_BLOCK = 1 << 24
 MAX_STACKED = 1 << 20
 """About how many bytes of the samples of stacked clients are copied at once: they fit a processor's cache."""
 MAX_EPOCHS = 1 << 20
-OPTIMIZER_STATES = 3
-"""How many tensors an optimizer keeps for each parameter at most."""
 MASK = (1 << 63) - 1
 """The bits of a seed that are used."""
 
@@ -178,17 +176,28 @@ def train(
     kept = [tensor.clone() for tensor in fixed] if task.writes else list(fixed)
     optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
     pull = _Pull(shape, settings.proximal, weights, correction)
-    total, seen = 0.0, 0
-    for batch in iter_batches(parts, settings, seed, task.writes):
-        length = len(batch[0])
-        loss = task.find_loss(length)((*tensors, *kept, *batch))
+    repeats = task.writes and settings.optimizer == optimizers.SEARCHING
+
+    def differentiate(batch: Sequence[Tensor]) -> Tensor:
+        """Compute the loss of a batch, and set the gradients of the parameters."""
+        given = [part.clone() for part in batch] if repeats else batch
+        loss = task.find_loss(len(batch[0]))((*tensors, *kept, *given))
         require_scalar(loss)
         for parameter, gradient in zip(trained, torch.autograd.grad(loss, trained, allow_unused=True), strict=True):
             parameter.grad = gradient
         pull.apply(trained)
         if settings.clip_grad is not None:
             torch.nn.utils.clip_grad_norm_(trained, settings.clip_grad)
-        optimizer.step()
+        return loss.detach()
+
+    total, seen = 0.0, 0
+    for batch in iter_batches(parts, settings, seed, task.writes):
+        length = len(batch[0])
+        if settings.optimizer == optimizers.SEARCHING:
+            loss = optimizer.step(partial(differentiate, batch))  # the loss before the step
+        else:
+            loss = differentiate(batch)
+            optimizer.step()
         total, seen = total + loss.item() * length, seen + length
         yield None
     if not shape.layout.is_uniform:

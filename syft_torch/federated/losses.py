@@ -16,14 +16,15 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from syft_core.hook.attributes import FrameworkAttributes
+from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.plans.errors import PlanError
 from syft_core.plans.plan import ANY_LENGTHS, Plan
-from syft_core.plans.program import ITEM, Operation, Program, Slot, Step, look_up
+from syft_core.plans.program import ITEM, Operation, Program, Slot, Step, attributes_of, look_up
 from syft_core.serde import serialize
 from syft_core.values import Function, Nested, Tensor
+from syft_torch import links
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.layout import MAX_COUNT, Layout
 
@@ -117,18 +118,39 @@ def record(
     something by it, there is one for all lengths for which the same is decided. ``captured`` has further functions and
     models that ``function`` uses. With ``weights``, the first inputs are those of another recording.
     """
-
-    def loss(*batch: Tensor) -> Nested:
-        return function(model, *batch)
-
     _require_momentum(model)
     shapes, dtypes = [(-1, *(part.shape or ())[1:]) for part in parts], [part.dtype for part in parts]
 
-    def build(of: tuple[int, int]) -> Plan:
+    def build(compute: Function, of: tuple[int, ...]) -> Plan:
+        def loss(*batch: Tensor) -> Nested:
+            return compute(model, *batch)
+
         state = (model, function, *captured)
         return Plan("loss", loss, state=state, args_shape=shapes, args_dtypes=dtypes, lengths=of).build()
 
-    return _combine(model, Cover.make(build, lengths), weights)
+    cover = Cover.make(partial(build, function), lengths)
+    if weights is None and any(map(_runs_backward_here, cover.plans)):
+        cover = Cover.make(partial(build, partial(_differentiate, function)), lengths)
+    return _combine(model, cover, weights)
+
+
+def _runs_backward_here(plan: Plan) -> bool:
+    """Return whether a part of the backward pass is code of the user: of an autograd function, or of a hook."""
+    program, _ = _require_stateless(plan)
+    return any(step.framework and look_up(step).func is links.link for step in program.routines[-1].steps)
+
+
+def _differentiate(function: Function, model: nn.Module, *batch: Tensor) -> Nested:
+    """Return a loss with the same value and the same gradients, whose backward pass needs no code of the user.
+
+    The gradients are computed here, so that they are recorded: the loss is a number plus a sum that is zero, and linear
+    in the parameters.
+    """
+    value = function(model, *batch)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    found = torch.autograd.grad(value, trained, allow_unused=True)
+    pairs = [(parameter, gradient) for parameter, gradient in zip(trained, found, strict=True) if gradient is not None]
+    return value.detach() + sum([((p - p.detach()) * gradient).sum() for p, gradient in pairs])
 
 
 MAX_RECORDINGS = 64
@@ -138,7 +160,7 @@ MAX_RECORDINGS = 64
 class Cover:
     """Plans of one function that together serve all lengths of batches that occur."""
 
-    def __init__(self, build: Callable[[tuple[int, int]], Plan]) -> None:
+    def __init__(self, build: Callable[[tuple[int, ...]], Plan]) -> None:
         self._build = build
         self.plans: list[Plan] = []
         self._served: dict[int, int] = {}
@@ -146,7 +168,7 @@ class Cover:
         self._why = "it decides something by the length of a batch"
 
     @classmethod
-    def make(cls, build: Callable[[tuple[int, int]], Plan], lengths: Sequence[int]) -> Cover:
+    def make(cls, build: Callable[[tuple[int, ...]], Plan], lengths: Sequence[int]) -> Cover:
         """Record a function for these lengths, at first such that one plan may serve all of them."""
         found = cls(build)
         try:
@@ -181,7 +203,7 @@ class Cover:
     def _add(self, length: int) -> int:
         """Record the function for a length; if it fails for that one, the workers will tell, with any plan."""
         try:
-            self.plans.append(self._build((length, length)))
+            self.plans.append(self._build_for(length))
         except PlanError:
             raise
         except Exception:  # an error of the user's function, for instance of batch norm for one sample
@@ -189,6 +211,13 @@ class Cover:
                 raise
             return 0
         return len(self.plans) - 1
+
+    def _build_for(self, length: int) -> Plan:
+        """Record the function such that it may serve other lengths, too, or else with the length as a number."""
+        try:
+            return self._build((length, length))
+        except PlanError:
+            return self._build((length,))
 
 
 def _require_momentum(model: nn.Module) -> None:
@@ -203,6 +232,8 @@ def _require_momentum(model: nn.Module) -> None:
 def _serves(plan: Plan, length: int) -> bool:
     """Return whether the steps of a plan can be replayed for batches of a length; on tensors without values."""
     program, tensors = _require_stateless(plan)
+    if not all(known.shape[0] in (-1, length) for known in program.inputs):
+        return False
     forms = [_form_of(tensor, is_parameter=False) for tensor in tensors]
     moved = _rewrite(plan, forms, {id(tensor): place for place, tensor in enumerate(tensors)})
     shapes = [[length if side == -1 else side for side in known.shape] for known in moved.inputs]
@@ -241,7 +272,13 @@ def _combine(model: nn.Module, cover: Cover, weights: Recorded | None) -> Record
     places = {id(tensor): place for place, tensor in enumerate(order)}
     forms = [_form_of(tensor, place < count) for place, tensor in enumerate(order)]
     answers = [answer for plan in cover.plans for answer in plan._known.values()]
-    rewrite = partial(_rewrite, forms=forms, places=places)
+
+    def rewrite(plan: Plan) -> Program:
+        program = _rewrite(plan, forms, places)
+        if (fault := _find_problem(program, attributes_of("torch"), len(program.inputs) - len(forms))) is not None:
+            raise FederatedError.step(*fault)
+        return program
+
     programs = Programs([rewrite(plan) for plan in cover.plans], cover, rewrite)
     return Recorded(programs, trained, count, fixed, answers[0] if answers else [], _digest(fixed))
 
@@ -332,6 +369,7 @@ class Loss:
         self._empty = [None] * made
         ops = [look_up(step) for step in self._routine.steps if step.framework]
         self.is_random = any(op.random for op in ops)
+        self.differentiates = any(op.differentiates or op.alters_autograd for op in ops)
         self.unreviewed = [op.name for op in ops if op.tier != "reviewed"]
         self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in self._routine.steps)
 
@@ -388,6 +426,8 @@ class Loss:
     def _put(self, operation: Operation, result: Nested, slots: list[Nested]) -> None:
         """Put the results of a step into their slots, and clear the slots that are no longer needed."""
         count = operation.step.count
+        if operation.op is not None and operation.op.uninitialized:
+            result.zero_()
         if operation.op is None or (count == 1 and isinstance(result, torch.Tensor)):
             slots[operation.first : operation.first + count] = [result] * count
         elif count:
@@ -418,33 +458,48 @@ _STACKED: dict[str, Callable[..., Tensor]] = {"torch.nn.functional.linear": _app
 
 def compile_loss(program: Program, batch: int, framework: FrameworkAttributes) -> Loss:
     """Return a program as a loss; raise if it does anything but compute on its inputs."""
-    problem = _find_problem(program, framework)
-    if problem is not None:
-        raise FederatedError.plan(program.name, problem)
+    fault = _find_problem(program, framework, batch)
+    if fault is not None:
+        raise FederatedError.plan(program.name, fault[0])
     return Loss(program, batch)
 
 
-def _find_problem(program: Program, framework: FrameworkAttributes) -> str | None:
+Fault = tuple[str, str]
+"""Why a program is not a loss, and what to do instead."""
+
+
+def _find_problem(program: Program, framework: FrameworkAttributes, batch: int) -> Fault | None:
     """Return why a program is not a loss."""
     if program.state or len(program.routines) > 1 or program.routines[0].carry:
-        return "it has a state of its own"
+        return "it has a state of its own", _COMPUTE
     if not all(type(known) is Form for known in program.inputs):
-        return "one of its inputs is a number"
-    return next(filter(None, [_find_fault(step, framework) for step in program.routines[0].steps]), None)
+        return "one of its inputs is a number", _COMPUTE
+    of_model = len(program.inputs) - batch
+    return next(filter(None, [_find_fault(step, framework, of_model) for step in program.routines[0].steps]), None)
 
 
-def _find_fault(step: Step, framework: FrameworkAttributes) -> str | None:
-    """Return why a step cannot be part of a loss."""
+def _find_fault(step: Step, framework: FrameworkAttributes, of_model: int) -> Fault | None:
+    """Return why a step cannot be part of a loss; the first slots are those of the model."""
     if any(type(leaf) is Slot and leaf.attr is not None for leaf in leaves((step.args, step.kwargs))):
-        return "it reads a gradient"
+        return "it reads a gradient", _DIFFERENTIATE
     if not step.framework:
-        return "it reads a value" if step.op == ITEM else None
+        return ("it reads a value", _COMPUTE) if step.op == ITEM else None
     if step.framework != framework.ALIAS:
-        return f"it uses {step.framework!r}"
+        return f"it uses {step.framework!r}", _COMPUTE
     op = look_up(step)
-    if op.differentiates or op.accumulates or op.retains or op.alters_autograd:
-        return f"{op.name!r} changes or computes gradients"
-    return f"{op.name!r} may read other memory" if op.reads_beyond or op.uninitialized else None
+    if op.accumulates or op.retains or (op.alters_autograd and not _requires_gradient(op, step, of_model)):
+        return f"{op.name!r} changes gradients", _DIFFERENTIATE
+    return (f"{op.name!r} may read other memory", f"use `{op.instead}`") if op.reads_beyond else None
+
+
+_DIFFERENTIATE = "use `torch.autograd.grad`, and checkpoints with `use_reentrant=False`"
+_COMPUTE = "compute it from the batch and from the model's output"
+
+
+def _requires_gradient(op: Op, step: Step, of_model: int) -> bool:
+    """Return whether a step lets a gradient be computed with respect to the batch or a result."""
+    first = step.args[0] if step.args else None
+    return op.attr in ("requires_grad_", "requires_grad") and type(first) is Slot and first.number >= of_model
 
 
 class Digests:

@@ -17,11 +17,18 @@ OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
     kind.__name__: kind
     for kind in (
         optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad, optim.Adadelta, optim.Adamax, optim.ASGD, optim.NAdam,
-        optim.RAdam, optim.RMSprop, optim.Rprop,
+        optim.RAdam, optim.RMSprop, optim.Rprop, optim.LBFGS,
+        *([optim.Adafactor] if hasattr(optim, "Adafactor") else []),
     )
 }  # fmt: skip
-"""The optimizers that workers have. All of them treat each number of a parameter separately, so that the models of
-several workers can be stacked."""
+"""The optimizers that workers have."""
+_OF_WHOLE = frozenset({"Adafactor", "LBFGS"})
+"""Those that do not treat each number of a parameter separately, so that the models of several workers cannot be
+stacked."""
+SEARCHING = "LBFGS"
+"""The optimizer that computes the loss several times in a step."""
+_MOST_SEARCHED = 100
+"""The largest number of iterations of its step, and of earlier steps that it remembers."""
 _IGNORED = frozenset({"params", "foreach", "fused", "capturable", "differentiable"})
 """Options that choose a kernel; a worker chooses its own."""
 _OF_SCHEDULERS = frozenset({"initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"})
@@ -38,7 +45,7 @@ def describe(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> tup
 
 def make_here(make: Callable[[Nested], optim.Optimizer], model: nn.Module) -> optim.Optimizer:
     """Return the optimizer that a function makes for the parameters of a model."""
-    made: Nested = make(iter(_find_parameters(model))) if callable(make) else make
+    made: Nested = make(_find_parameters(model)) if callable(make) else make
     if not (callable(make) and isinstance(made, optim.Optimizer)):
         raise FederatedError.trainer(
             f"the optimizer is a {type(made).__name__}", "pass a function, e.g. `lambda p: optim.SGD(p, lr=0.1)`"
@@ -78,15 +85,33 @@ def _to_number(name: str, value: Nested) -> Nested:
 
 
 def is_number(value: object) -> bool:
-    """Return whether an option of an optimizer is a finite number, a flag, None, or a pair of numbers."""
+    """Return whether an option is a finite number, a flag, None, a pair of them, or the name of a line search."""
     if isinstance(value, tuple | list):
-        return len(value) == 2 and all(map(is_finite, value))
-    return value is None or type(value) is bool or is_finite(value)
+        return len(value) == 2 and all(part is None or is_finite(part) for part in value)
+    return value is None or (type(value) is str and value == "strong_wolfe") or type(value) is bool or is_finite(value)
 
 
 def is_finite(value: object) -> bool:
     """Return whether a value is a number with which torch computes: a finite one, and an integer of 64 bits."""
     return (type(value) is int and -(1 << 63) <= value < 1 << 63) or (type(value) is float and isfinite(value))
+
+
+def find_obstacle(name: str) -> str | None:
+    """Return why the models of several clients cannot be trained in one loop with this optimizer, or None."""
+    return f"{name} treats a parameter as a whole" if name in _OF_WHOLE else None
+
+
+def count_states(name: str, groups: Groups) -> int:
+    """Return how many tensors an optimizer keeps for each parameter at most."""
+    return 3 if name != SEARCHING else 8 + 2 * sum(numbers["history_size"] for numbers, _ in groups)
+
+
+def _require_small(numbers: Kwargs) -> None:
+    """Raise if a step could take too long: others wait until it ends."""
+    for name in ("max_iter", "max_eval", "history_size"):
+        most = _MOST_SEARCHED * (2 if name == "max_eval" else 1)
+        if not (type(numbers.get(name)) is int and 0 < numbers[name] <= most):
+            raise FederatedError.settings("optimizer", f"needs {name!r} from 1 to {most}")
 
 
 def require_valid(name: str, groups: Groups) -> None:
@@ -96,6 +121,8 @@ def require_valid(name: str, groups: Groups) -> None:
         raise FederatedError.settings("optimizer", f"is {name!r}, which is not in the table of optimizers")
     known, taken = _find_options(name), signature(kind).parameters
     for numbers, _ in groups:
+        if name == SEARCHING:
+            _require_small(numbers)
         unknown = [option for option in numbers if option not in known or option in _IGNORED]
         if unknown:
             raise FederatedError.settings("optimizer", f"has the unknown option {unknown[0]!r} of {name}")

@@ -268,7 +268,8 @@ class LoopOp:
 
     @cached_property
     def _obstacle(self) -> str | None:
-        return find_obstacle(self.shape, self.losses)
+        settings = self.task.settings
+        return find_obstacle(self.shape, self.losses) or optimizers.find_obstacle(settings.optimizer)
 
     def recall(self, signature: tuple[object, ...]) -> Memo:
         """Return the memo of a signature."""
@@ -284,7 +285,8 @@ class LoopOp:
         if step is None:
             step = note(self._memory, key, measure_peak(self.rehearse, args))
         size: int = sum(tensor.nbytes for tensor in data)
-        return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + loops.OPTIMIZER_STATES * int(weights.nbytes)
+        states = optimizers.count_states(self.settings.optimizer, self.settings.groups)
+        return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + states * int(weights.nbytes)
 
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
         """Do one step for each length of batches; return results of the right form."""

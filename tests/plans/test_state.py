@@ -89,3 +89,51 @@ def test_the_state_of_a_plan_shows_no_values(hook: Any) -> None:
     training = Training(OPTIMIZERS["sgd"])
     plan = sy.Plan("step", training.step).build(*training.data[0])
     assert "tensor(" not in repr(plan.recording) + repr(plan)
+
+
+class Warming(torch.nn.Module):
+    """A layer that counts its calls, and does something else after some of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step, self.seen, self.options = 0, [], {"step": 0}
+
+    def forward(self, x: Any) -> Any:
+        self.step += 1
+        return x * 2 if self.step > 100 else x
+
+
+class Logging(Warming):
+    def forward(self, x: Any) -> Any:
+        self.seen.append(x)
+        self.last = x
+        self.is_used = True
+        return x * 2
+
+
+class CountingInAttribute(Warming):
+    def forward(self, x: Any) -> Any:
+        self.options["step"] += 1
+        return x * 2 if self.options["step"] > 100 else x
+
+
+CALLS = 0
+
+
+def count_globally(x: Any) -> Any:
+    global CALLS  # noqa: PLW0603  # as programs do
+    CALLS += 1
+    return x * 2 if CALLS > 100 else x
+
+
+@pytest.mark.parametrize("function", [Warming(), CountingInAttribute(), count_globally])
+@pytest.mark.parametrize("args_shape", [None, [(-1, 2)]])
+def test_a_function_that_counts_its_calls_is_refused(hook: Any, function: Any, args_shape: Any) -> None:
+    with pytest.raises(PlanError, match=r"changes '(step|options|CALLS)' in each run; a plan would not count"):
+        sy.Plan("count", function, args_shape=args_shape).build(*[] if args_shape else [torch.ones(3, 2)])
+
+
+def test_a_function_may_keep_what_it_has_seen(hook: Any, bob: Any) -> None:
+    plan = sy.Plan("log", Logging()).build(torch.ones(2))
+
+    assert plan.send(bob)(torch.ones(2).send(bob)).get().tolist() == [2, 2]

@@ -7,7 +7,11 @@ them.
 
 from __future__ import annotations
 
+import enum
+import functools
+import json
 import math
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +19,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 numpy = pytest.importorskip("numpy")
+
+
+class Size(enum.IntEnum):
+    """Sizes with names."""
+
+    FOUR = 4
+
+
+@functools.cache
+def double(n: int) -> float:
+    return 2.0 * n
+
 
 TABLE = {n: float(n) + 0.5 for n in range(200)}
 
@@ -115,6 +131,9 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda x: (x.t() @ x) / x.t().shape[1],
     "unpacked": unpacked,
     "same lengths": lambda x: x * 2 if x.shape[0] == (x + 1).shape[0] else x,
+    "a flag": lambda x: x * (x.shape[0] * True),
+    "a number of an enum": lambda x: x * (x.shape[0] + Size.FOUR),
+    "a number of numpy": lambda x: x / (x.shape[0] * numpy.float64(2.0)),
     "rank": lambda x: x.sum(0) if x.dim() == 2 else x,
     "columns": lambda x: sum(x[:, place] * place for place in range(x.shape[1])),
     "a loop over columns": lambda x: torch.stack([column / 2 for column in x.unbind(1)]),
@@ -131,6 +150,8 @@ DECIDED: dict[str, Callable[[Any], Any]] = {
     "truth": lambda x: x + 1 if x.shape[0] // 8 else x - 1,
     "a chain": lambda x: x + 1 if 1 < x.shape[0] < 8 else x - 1,
     "until enough": until_enough,
+    "an enum": lambda x: x * 2 if x.shape[0] == Size.FOUR else x * 3,
+    "a number of numpy to compare with": lambda x: x * 2 if x.shape[0] > numpy.float64(3.5) else x * 3,
     "chunks": lambda x: x.chunk(3)[0] * 2,
     "splits": lambda x: x.split(4)[0] * 2,
     "ghost norm of a chunk": lambda x: torch.cat([part - part.mean(0) for part in x.split(4)]),
@@ -162,6 +183,14 @@ FIXED: dict[str, Callable[[Any], Any]] = {
     "bit length": lambda x: x * x.shape[0].bit_length(),
     "numpy root": lambda x: x / float(numpy.sqrt(float(x.shape[0]))),
     "numpy of a list": lambda x: x * torch.from_numpy(numpy.arange(int(x.shape[0]), dtype=numpy.float32)).unsqueeze(1),
+    "numpy root of a length": lambda x: x / numpy.sqrt(x.shape[0]),
+    "numpy range of a length": lambda x: x * torch.as_tensor(numpy.arange(x.shape[0])).unsqueeze(1),
+    "a type": lambda x: x * 2 if type(x.shape[0]) is int else x * 3,
+    "an exact type in a set": lambda x: x * 2 if type(x.shape[0] // 2) in {int, float} else x * 3,
+    "JSON": lambda x: x * len(json.dumps([x.shape[0]])),
+    "a mean of statistics": lambda x: x * statistics.mean([x.shape[0], 2]),
+    "a function of symbolic numbers": lambda x: torch.zeros(torch.broadcast_shapes(x.shape, (1, 4))) + x,
+    "a cached function": lambda x: x * double(x.shape[0]),
     "numpy zeros": lambda x: x + torch.from_numpy(numpy.ones((x.shape[0], 4), dtype=numpy.float32)),
     "a list times a length": lambda x: x * torch.tensor([1.0] * x.shape[0]).unsqueeze(1),
     "slices of a list": lambda x: x * sum(list(TABLE)[: x.shape[0]]),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import syft_core as sy
+from syft_core.exceptions import SyftError
 from syft_core.plans.errors import PlanError
 
 torch = pytest.importorskip("torch")
@@ -15,7 +16,9 @@ from syft_torch import federated as fl  # noqa: E402
 from tests.plans.traps import DECIDED, FIXED, RIGHT  # noqa: E402
 
 from .owners import owners  # noqa: E402
-from .trainers import make_samples, make_trainer, sgd  # noqa: E402
+from .practice import PRACTICE  # noqa: E402
+from .test_schedules import train_by_hand as train_model_by_hand  # noqa: E402
+from .trainers import cross_entropy, make_data, make_samples, make_trainer, sgd  # noqa: E402
 
 
 def test_losses_with_tensors_and_several_inputs_are_recorded(hook: Any, bob: Any) -> None:
@@ -185,3 +188,69 @@ def test_clients_of_a_population_may_have_other_lengths_than_the_first(hook: Any
 
     assert not trainer.history[0].left_out
     torch.testing.assert_close(trainer.weights, train_by_hand(TRAPS["len"], counts, 8), atol=2e-6, rtol=1e-5)
+
+
+# --- what models and losses do besides
+
+PLACES: dict[str, dict[str, Any]] = {
+    "in process": {},
+    "by wire": {"serialize": True},
+    "stacked, if that is possible": {"engine": "stacked"},
+    "private": {"private": True},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", PRACTICE)
+def test_a_program_of_practice_is_trained_as_by_hand(hook: Any, name: str, place: str) -> None:
+    make, loss, optimizer = PRACTICE[name]
+    options = dict(PLACES[place])
+    is_private, serialize = options.pop("private", False), options.pop("serialize", False)
+    data, expected = make_data(hook, (20, 13), is_private, serialize), make()
+    model = make()
+
+    trainer = make_trainer(
+        hook, data, model=model, loss=loss, optimizer=optimizer, batch_size=8, shuffle=False,
+        **{"engine": "workers", "reason": "a study" * is_private, **options},
+    )  # fmt: skip
+    with owners([hook.local_worker.get_worker(id) for id in data.workers]) if is_private else nullcontext():
+        history = trainer.fit(1)
+    mean = train_model_by_hand(expected, loss, optimizer)
+
+    assert not history[0].left_out
+    assert history[0].loss == pytest.approx(mean, abs=1e-6)
+    for key, value in expected.state_dict().items():
+        if value.is_floating_point():
+            torch.testing.assert_close(model.state_dict()[key], value, atol=2e-6, rtol=1e-5)
+
+
+REFUSED_STEPS = {
+    "a backward pass": (
+        lambda output, target: (output.square().mean().backward(), cross_entropy(output, target))[1],
+        r"cannot record the loss: 'torch.Tensor.backward' changes gradients; use `torch.autograd.grad`",
+    ),
+    "a gradient that is kept": (
+        lambda output, target: (output.retain_grad(), cross_entropy(output, target))[1],
+        r"cannot record the loss: 'torch.Tensor.retain_grad' changes gradients; use",
+    ),
+    "other memory": (
+        lambda output, target: cross_entropy(output.as_strided((8, 3), (3, 1)), target[:8]),
+        r"cannot record the loss: .*as_strided' may read other memory; use `p.unfold",
+    ),
+    "a shape by values": (
+        lambda output, target: cross_entropy(output, target) + torch.bincount(target).sum(),
+        r"calls 'bincount', .*; use operations whose shapes are fixed, e.g. `torch.nn.functional.one_hot",
+    ),
+    "a transform": (
+        lambda output, target: torch.vmap(lambda row: row / row.sum())(output).mean(),
+        r"cannot use a transform of torch.func on a pointer .*; use torch.autograd.grad",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_STEPS)
+def test_what_workers_would_refuse_is_refused_when_the_loss_is_recorded(hook: Any, name: str) -> None:
+    loss, message = REFUSED_STEPS[name]
+
+    with pytest.raises((SyftError, PlanError), match=message):
+        make_trainer(hook, loss=loss)

@@ -39,10 +39,10 @@ def make_samples(count: int, seed: int = 1) -> tuple[Any, Any]:
     return x, x[:, :3].argmax(dim=1)
 
 
-def make_data(hook: Any, counts: Any = (40, 40, 40, 40, 40), private: bool = False) -> Any:
+def make_data(hook: Any, counts: Any = (40, 40, 40, 40, 40), private: bool = False, serialize: bool = False) -> Any:
     datasets = []
     for number, count in enumerate(counts):
-        worker = sy.VirtualWorker(hook, id=f"w{number}")
+        worker = sy.VirtualWorker(hook, id=f"w{number}", serialize=serialize)
         parts = make_samples(count, number)
         if private:
             worker.load_data([p.private_tensor(["board"]).tag(t) for p, t in zip(parts, ("#x", "#y"), strict=True)])
