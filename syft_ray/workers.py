@@ -274,5 +274,6 @@ def _require_started(call: Nested) -> None:
     try:
         ray.get(call)
     except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+        text = str(error)
+        lines = [line.strip() for line in text.splitlines() if "Error: " in line]
         raise RayStartError.failed(lines[-1] if lines else type(error).__name__) from error
