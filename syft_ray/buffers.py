@@ -11,7 +11,7 @@ from pickle import PickleBuffer  # only marks a buffer: nothing is pickled or un
 from syft_core.serde.layout import Frame
 
 SMALL = 4096
-"""Up to how many bytes a frame is part of the call itself."""
+"""Frames of up to this many bytes are passed inline."""
 
 
 def pack(frames: Sequence[Frame]) -> list[bytes | PickleBuffer]:

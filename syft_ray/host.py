@@ -66,7 +66,7 @@ class _Session:
 
 
 class _Order:
-    """Lets calls go on by their numbers: Ray may start them in another order."""
+    """Runs calls in the order of their numbers; Ray may deliver them out of order."""
 
     def __init__(self) -> None:
         self._next = 0

@@ -126,7 +126,7 @@ def _check_data(source: DataSource) -> list[str]:
 
 
 def _check_peers(peers: Mapping[str, PeerConfig]) -> list[str]:
-    """Return which peers cannot be reached; all are tried at once, and none is waited for much longer than others."""
+    """Return which peers cannot be reached; all are tried in parallel, with a common deadline."""
     found: dict[str, str | None] = {name: _describe(name, peer, "it does not answer") for name, peer in peers.items()}
 
     def check(name: str, peer: PeerConfig) -> None:

@@ -15,7 +15,7 @@ class QuotaExceededError(WorkerError):
     )
     copies = Text(
         "cannot {command}: the objects would have {size:,} bytes when they leave, and the limit for user {user!r} is "
-        "{limit:,}; fetch fewer at once, and instead of a view that repeats elements, what it is a view of",
+        "{limit:,}; fetch fewer objects at a time; for a view that repeats elements, fetch its base",
         order="command user size limit",
     )
     rate = Text(

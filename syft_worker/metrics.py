@@ -30,7 +30,7 @@ class Files:
 
 
 def render_metrics(server: Server, restarts: int, counts_objects: bool, files: Files) -> str:
-    """Return the metrics of a worker; how many objects it has is for those only who may know of all of them."""
+    """Return the metrics of a worker; the object count only for readers who may see all objects."""
     worker, stats = server.worker, server.worker.stats
     connected = sum(client.connection is not None for client in server.sessions)
     releases = releases_of(worker)

@@ -127,9 +127,9 @@ class SignIns:
         return cookie
 
     def find(self, cookie: str) -> Credentials | None:
-        """Return with what a browser signed in, or None if it did not, or too long ago.
+        """Return the credentials of a session cookie, or None if it is unknown or has expired.
 
-        The credentials, not the identity: who they belong to is checked for each request.
+        Each request checks to whom the credentials belong.
         """
         credentials, until = self._known.get(_digest(cookie), (None, 0.0))
         if credentials is not None and self._clock() >= until:

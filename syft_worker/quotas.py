@@ -31,7 +31,7 @@ from syft_worker.metering import Meter
 from syft_worker.recorder import UsageRecorder
 
 PATIENCE = 10.0
-"""How many seconds a user who exceeds a rate is made to wait; who would have to wait longer gets an error."""
+"""The longest delay, in seconds, of a user who exceeds a rate; beyond it the command fails."""
 MAX_COPIES = 1 << 30
 """How many bytes may leave with one message at most, if the objects do not take that much memory anyway."""
 

@@ -162,7 +162,7 @@ def _decide(decision: str) -> Callable[[argparse.Namespace, Desk], object]:
         else:
             found = (desk.approve if decision == "approve" else desk.deny)(args.id, args.why, args.digest)
         if decision == "approve" and found["asked_by_owner"]:
-            sys.stderr.write("syft-core: warning: the request was made with the token of an owner\n")
+            sys.stderr.write("syft-core: warning: the request was made with an owner's token\n")
         return found if args.json else f"request {found['id']} of {one_line(found['user'])} is {found['state']}"
 
     return run

@@ -27,7 +27,7 @@ class TableRules:
     """None for all columns."""
     columns: Mapping[str, ColumnRule] | None = None
     missing: str | float | None = None
-    """The rule for missing values of the columns that have none."""
+    """Default rule for missing values, used by columns without a rule of their own."""
 
     def of(self, name: str) -> ColumnRule:
         """Return the rule of a column."""

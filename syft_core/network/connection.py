@@ -184,7 +184,7 @@ class Connection:
         self._write_control(_PING, b"")
 
     def close(self, code: int = 1000) -> None:
-        """Say goodbye, as far as that is possible, and close the socket."""
+        """Send a close frame if possible, then close the socket."""
         with contextlib.suppress(OSError, ConnectionLostError):
             self._timeout = 1
             if self._writing.acquire(timeout=1):

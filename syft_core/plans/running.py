@@ -143,7 +143,7 @@ def _find_state(worker: Worker, plan: Stored, sender: Peer) -> list[Stored | Non
 
 
 def _require_recorded_state(program: Program, routine: Routine, state: list[Stored | None]) -> None:
-    """Raise if the steps of a call would be others with the state as it is now: its forms and gradients decide them.
+    """Raise if the recorded steps no longer fit the plan's state, because a form or a gradient has changed.
 
     A gradient may have been cleared since, unless a step reads it before a backward pass.
     """

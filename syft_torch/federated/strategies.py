@@ -82,7 +82,7 @@ def require_ageless(strategy: Strategy) -> None:
 
 
 def merge(updates: Sequence[Update]) -> list[Update]:
-    """Return one update for each difference: those of workers that were summed share theirs."""
+    """Merge the updates that share one summed difference."""
     merged: dict[int, Update] = {}
     for update in updates:
         known = merged.get(id(update.difference))

@@ -365,7 +365,7 @@ class LoopOp:
         return flat.detach().clone() if is_stored else flat
 
     def _require_unchanged(self, execution: Execution, versions: list[int | None]) -> None:
-        """Raise if somebody has changed the data: the sender may have had the right to see the old values only."""
+        """Raise if the data has changed: the sender may have been allowed to see only the old values."""
         if list(map(change_count, execution.args[2:])) != versions:
             raise OperandChangedError.during(self.verb, execution.worker.id) from None
 

@@ -282,7 +282,7 @@ class StandingApprovals:
         return f"no user of this worker has the name {user!r} ({near})"
 
     def _require_usable(self, approval: StandingApproval) -> None:
-        """Raise if a rule could never be used here, or another one is for the same."""
+        """Raise if a rule can never match here, or duplicates another one."""
         if len(self._known) >= MAX_APPROVALS:
             raise ApprovalError.condition(approval.name, f"a worker has at most {MAX_APPROVALS}")
         entries = self._worker.object_store.entries()

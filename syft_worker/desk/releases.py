@@ -65,7 +65,7 @@ class Releases:
             self.approvals.count_use(approval, request.id)
 
     def forget(self, peer: Id) -> None:
-        """Keep the requests of a client that has gone: its user may connect again."""
+        """Forget nothing: requests belong to a user and outlive the user's connection."""
 
 
 def releases_of(worker: Worker) -> Releases:

@@ -96,7 +96,7 @@ class Requested:
         return self.find() is entry and self.attr == attr
 
     def is_free_for(self, message: Message) -> bool:
-        """Return whether the copy has not left, and no other message takes it."""
+        """Return whether the copy is still here and not reserved by another message."""
         return not self.has_left and (self.taken_by is None or self.taken_by is message)
 
 
@@ -302,7 +302,7 @@ class ReleaseRequests:
         self._requests[id] = request
         self._forget()
         if request.is_of_owner:
-            _log.warning("request %s to worker %r was made with the token of an owner: whoever asks could approve it",
+            _log.warning("request %s to worker %r was made with an owner's token: the requester could approve their own request",
                          id, self.owner)  # fmt: skip
         self.settle(request)
         if self.on_request is not None and request.state == "open":

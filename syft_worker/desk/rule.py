@@ -1,4 +1,4 @@
-"""The rule of the desk: what the policy keeps may be read with an approval of the owner.
+"""Let objects that the policy withholds be read once the owner has approved it.
 
 An object leaves with the approval of a request for it, as the copy that was reviewed. For all other objects of one
 message, a standing approval is needed.
