@@ -106,7 +106,7 @@ def login(worker: Id, csrf: str, error: str = "") -> Html:
     """Return the page on which an owner signs in."""
     token = _field("Token", "token", type="password", name="token", autocomplete="off", autofocus="")
     form = _form("/login", csrf, token, element("button", "Sign in"))
-    text = element("p", "Sign in with the token of an owner of this worker.", class_="nothing")
+    text = element("p", "Sign in with an owner's token of this worker.", class_="nothing")
     return _single(f"Worker {worker}", *([element("p", error, class_="error")] if error else []), text, form)
 
 
@@ -114,7 +114,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
     """Return the page on which an owner decides about a release request; ``values`` are summaries of what leaves."""
     _, state, who, forms, sources, reason, answer = request.cells()
     facts = [
-        ("asked by", f"{who}, with the token of an owner" if request.is_of_owner else who),
+        ("asked by", f"{who}, with an owner's token" if request.is_of_owner else who),
         ("asked", to_moment(request.asked_at)),
         ("object", one_line(request.names)),
         ("form", f"{forms}{_size(request)}"),

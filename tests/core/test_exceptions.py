@@ -131,7 +131,7 @@ TEXTS = {
     ("QuotaExceededError", "copies"): (
         ("fetch 2 objects", "ana", 4_000_000, 1_000_000),
         "cannot fetch 2 objects: the objects would have 4,000,000 bytes when they leave, and the limit for user 'ana' "
-        "is 1,000,000; fetch fewer at once, and instead of a view that repeats elements, what it is a view of",
+        "is 1,000,000; fetch fewer objects at a time; for a view that repeats elements, fetch its base",
     ),
     ("QuotaExceededError", "rate"): (
         ("run 'toy.add'", "ana", "CPU seconds per minute", 10.0, 14.2),

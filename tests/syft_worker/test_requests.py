@@ -199,7 +199,7 @@ def test_an_owner_who_asks_is_warned(served: Served, command: Command, caplog: p
     command.run("approve", request["id"])
 
     assert request["asked_by_owner"] is True
-    assert "warning: the request was made with the token of an owner" in command.errors
+    assert "warning: the request was made with an owner's token" in command.errors
     assert "was decided by 'Dr. Noor', who asked" in caplog.text
 
 
