@@ -302,8 +302,8 @@ class ReleaseRequests:
         self._requests[id] = request
         self._forget()
         if request.is_of_owner:
-            _log.warning("request %s to worker %r was made with an owner's token: the requester could approve their own request",
-                         id, self.owner)  # fmt: skip
+            why = "was made with an owner's token: the requester could approve their own request"
+            _log.warning("request %s to worker %r %s", id, self.owner, why)
         self.settle(request)
         if self.on_request is not None and request.state == "open":
             self.on_request(request)
