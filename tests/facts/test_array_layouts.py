@@ -60,9 +60,9 @@ def calls(numpy_surface: Any) -> Calls:
 
     @contextlib.contextmanager
     def watcher(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[None]:
-        if op.tier == "reviewed" and not op.random and len(found[op]) < MOST:
-            if list(tensors(numpy_surface, (args, kwargs))):
-                found[op].append(map_tensors(numpy_surface, numpy_surface.copy, (args, kwargs)))
+        is_wanted = op.tier == "reviewed" and not op.random and len(found[op]) < MOST
+        if is_wanted and list(tensors(numpy_surface, (args, kwargs))):
+            found[op].append(map_tensors(numpy_surface, numpy_surface.copy, (args, kwargs)))
         yield
 
     run_samples(numpy_surface, watcher)
