@@ -183,6 +183,7 @@ class Recorder(Location):
         """End the recording: what the function has kept of it are numbers like others."""
         for tape in (*self.tapes, self.tape):
             tape.state = "over"
+        self.worker.clear_objects()  # Now: the worker is part of a cycle, and has a copy of the state.
 
     # --- facts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
 from typing import Any
@@ -303,3 +304,16 @@ def test_numpy_functions_are_recorded(numpy_hook: Any, serialize: bool) -> None:
     x = numpy.array([0.3, 0.2, 0.1])
     assert plan.send(carol)(x).get() == numpy.tanh(x * weights).sum(axis=0)
     assert "v1 = numpy.tanh(v0)" in plan.actions
+
+
+def test_a_recording_leaves_no_copy_of_the_state(hook: Any) -> None:
+    weight = torch.zeros(17, 3)
+    gc.collect()
+    gc.disable()
+    try:
+        sy.Plan("scaled", lambda x: x @ weight, state=(weight,), args_shape=[(-1, 17)]).build()
+
+        tensors = [leaf for leaf in gc.get_objects() if type(leaf) is torch.Tensor and leaf.shape == weight.shape]
+        assert [tensor.data_ptr() for tensor in tensors] == [weight.data_ptr()]
+    finally:
+        gc.enable()

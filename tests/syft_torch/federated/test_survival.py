@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from syft_worker.allowances import Allowance
 from syft_worker.quotas import QuotaGuard
 from tests.network.processes import authenticate, start_worker
 from tests.network.proxy import Proxy
+from tests.network.supervised import supervise
 
 torch = pytest.importorskip("torch")
 
@@ -404,3 +406,33 @@ def test_connect_is_the_short_way_to_a_worker(hook: Any, network: Network) -> No
 def test_connect_needs_a_hook() -> None:
     with pytest.raises(WorkerError, match="no framework is hooked"):
         sy.connect("127.0.0.1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads the peak of the memory from /proc")
+def test_a_large_model_trains_on_a_worker_as_it_is_served_with_little_memory_here(hook: Any, tmp_path: Path) -> None:
+    def train(side: int, learning_rate: float) -> Any:
+        data = fl.FederatedDataset([fl.BaseDataset(torch.randn(8, side), torch.randn(8, side)).send(far)])
+        models[side] = nn.Linear(side, side, bias=False)
+        before = read_memory("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")  # The peak counts from now on.
+        trainer = fl.FederatedTrainer(
+            models[side], nn.functional.mse_loss, lambda p: optim.SGD(p, lr=learning_rate), data
+        )
+        return trainer.fit(2), read_memory("VmHWM") - before
+
+    models: dict[int, Any] = {}
+    with supervise("--id", "bob", cwd=tmp_path) as served:
+        far = served.connect(hook, served.read_token())
+        train(4, 0.1)  # What torch loads at first takes memory, too.
+
+        history, growth = train(5_000, 1.0)  # 100 MB, more than the largest frame
+
+        far.close()
+    assert growth / models[5_000].weight.nbytes < 2  # And the model itself: three times its size.
+    assert history.losses[1] < history.losses[0]
+    hook.local_worker._known_workers.pop("bob", None)
+
+
+def read_memory(name: str) -> int:
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(f"{name}:")]
+    return 1024 * int(line.split()[1])
