@@ -18,7 +18,7 @@ import torch
 
 from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError, SyftError
 from syft_core.peer import Id
-from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.party.turns import let_others_go_first
 from syft_torch.federated.clients import Client, Job
 from syft_torch.federated.joint import MOST, find_obstacle, train_together
@@ -235,13 +235,7 @@ class StackedEngine(Engine):
 
 def _make_update(task: Task, trained: tuple[Tensor, float]) -> Update:
     client, settings, (difference, loss) = task.client, task.job.settings, trained
-    return Update(client.id, difference, client.samples, loss, client.count_steps(settings), find_lr(settings))
-
-
-def find_lr(settings: Kwargs) -> float | None:
-    """Return the learning rate of an optimizer, if it has one for all parameters."""
-    groups = settings["groups"]
-    return groups[0][0].get("lr") if len(groups) == 1 else None
+    return Update(client.id, difference, client.samples, loss, client.count_steps(settings), settings.lr)
 
 
 def _are_alike(one: Task, other: Task) -> bool:
