@@ -286,7 +286,6 @@ def can_stack(job: Job, wanted: str | None) -> bool:
 
 
 def _is_slow(job: Job, weights: int) -> bool:
-    """Return whether stacking is likely to take longer."""
     if weights > MAX_STACKED_WEIGHTS:
         return True
     names = [step.op for program in job.train.all for step in program.routines[0].steps if step.framework]

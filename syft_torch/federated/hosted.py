@@ -93,7 +93,6 @@ class HostedEngine(Engine):
                 threading.Thread(target=self._run_group, args=given, daemon=True).start()
 
     def _divide(self, tasks: list[Task]) -> list[tuple[Actor, list[Task]]]:
-        """Return which actor does which trainings."""
         if self._population is None:
             parts: dict[Actor, list[Task]] = {}
             for task in tasks:

@@ -391,7 +391,6 @@ def compile_loss(program: Program, batch: int, framework: FrameworkAttributes) -
 
 
 def _find_problem(program: Program, framework: FrameworkAttributes) -> str | None:
-    """Return why a program is not a loss."""
     if program.state or len(program.routines) > 1 or program.routines[0].carry:
         return "it has a state of its own"
     if not all(type(known) is Form for known in program.inputs):
@@ -400,7 +399,6 @@ def _find_problem(program: Program, framework: FrameworkAttributes) -> str | Non
 
 
 def _find_fault(step: Step, framework: FrameworkAttributes) -> str | None:
-    """Return why a step cannot be part of a loss."""
     if any(type(leaf) is Slot and leaf.attr is not None for leaf in leaves((step.args, step.kwargs))):
         return "it reads a gradient"
     if not step.framework:
