@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 
 from syft_core.exceptions import SyftError, WorkerError
 from syft_core.peer import Id
@@ -29,6 +30,8 @@ class Actor:
 
     def __init__(self, handle: Nested, name: str) -> None:
         self.handle, self.name = handle, name
+        self.node: str | None = None
+        """The id of the machine that it runs on, if that is known here."""
         self.keys: dict[Id, bytes] = {}
         """The keys that the actor has given to clients."""
         self.dropped: deque[str] = deque()
@@ -93,7 +96,7 @@ class Actor:
             why = f"{type(cause or error).__name__} in {self.name}"
             raise WorkerError(f"cannot use {_name(worker)}: {why}; the log of the actor has its traceback") from error
         except (ray.exceptions.RayError, ConnectionError) as error:
-            why, advice = _explain(error)
+            why, advice = _explain(error, self.node)
             self.is_lost = self.is_lost or (why, advice) in (NODE, MEMORY, DEATH)
             raise ActorLostError.of(_name(worker), self.name, why, advice) from None
 
@@ -123,20 +126,28 @@ class Actor:
             raise ActorLostError.of(_name(worker), self.name, why, advice)
 
 
-def _explain(error: Exception) -> tuple[str, str]:
-    """Return what has happened to an actor, and what to do."""
+def _explain(error: Exception, node: str | None) -> tuple[str, str]:
+    """Return what has happened to an actor on a machine, and what to do."""
     import ray  # noqa: PLC0415  # optional
 
-    text = str(error).lower()
-    if isinstance(error, ray.exceptions.NodeDiedError) or "node has died" in text or "node died" in text:
+    if isinstance(error, ray.exceptions.NodeDiedError):
         return NODE
-    if isinstance(error, ray.exceptions.OutOfMemoryError) or "low on memory" in text:
+    if isinstance(error, ray.exceptions.OutOfMemoryError):
         return MEMORY
     if isinstance(error, ray.exceptions.ActorUnavailableError | ConnectionError):
         return AWAY
     if isinstance(error, ray.exceptions.RayActorError):
-        return DEATH
+        return NODE if _is_gone(node) else DEATH
     return f"failed with {type(error).__name__}", "look at the logs of Ray"
+
+
+def _is_gone(node: str | None) -> bool:
+    """Return whether Ray has lost a machine: the error of an actor does not say in a field why it has ended."""
+    import ray  # noqa: PLC0415  # optional
+
+    with suppress(ray.exceptions.RayError, ConnectionError):
+        return node is not None and node not in [each["NodeID"] for each in ray.nodes() if each["Alive"]]
+    return False
 
 
 def _name(worker: Id | None) -> str:

@@ -95,7 +95,9 @@ class Host:
         self._hook = description.load()(description.import_framework())
         self._backend = description
         self._lock = FairLock()
-        self._workers = {id: self._make_worker(id, setup) for id in ids}
+        self._failure: RayStartError | None = None
+        """What prevents it from being used. Ray gives the text of an error in here only, and not its type."""
+        self._workers = self._make_workers(ids, setup)
         self._sessions: dict[bytes, _Session] = {}
         self._threads = ThreadPoolExecutor(MAX_THREADS, initializer=is_wanted.set, initargs=(self._note_progress,))
         self._progressed = monotonic()
@@ -105,6 +107,13 @@ class Host:
         self._numbers = count()
         self._answers: dict[int, Future[Nested]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _make_workers(self, ids: Sequence[Id], setup: Setup | None) -> dict[Id, VirtualWorker]:
+        try:
+            return {id: self._make_worker(id, setup) for id in ids}
+        except RayStartError as error:
+            self._failure = error
+            return {}
 
     def _make_worker(self, id: Id, setup: Setup | None) -> VirtualWorker:
         worker = VirtualWorker(self._hook, id=id, auto_add=False, serialize=False)
@@ -116,10 +125,14 @@ class Host:
                 raise RayStartError.failed(f"`setup` of worker {id!r} raised {type(error).__name__}") from error
         return worker
 
-    async def ready(self) -> bool:
-        """Return True: the host is made."""
+    async def ready(self) -> str:
+        """Return the id of the machine, when the host is made; raise what a function of the user has raised."""
+        import ray  # noqa: PLC0415  # optional
+
+        if self._failure is not None:
+            raise self._failure
         self._loop = asyncio.get_running_loop()
-        return True
+        return str(ray.get_runtime_context().get_node_id())
 
     async def count_idle_seconds(self) -> float:
         """Return how long ago a call was begun, or went on: commands that take long do so after each turn."""

@@ -96,8 +96,8 @@ class RayWorkers(Sequence[RayLocation]):
         ready, _ = ray.wait(calls, num_returns=len(calls), timeout=START_SECONDS)
         if len(ready) < len(calls):
             raise RayStartError.actors(count, START_SECONDS, len(ready))
-        for call in calls:
-            _require_started(call)
+        for actor, call in zip(self.actors, calls, strict=True):
+            actor.node = _require_started(call)
         for actor, ids in zip(self.actors, self._hosted, strict=True):
             threading.Thread(
                 target=_answer_requests, args=(weakref.ref(self), actor, frozenset(ids)), daemon=True
@@ -267,13 +267,17 @@ def _require_free(hook: FrameworkHook, ids: Sequence[Id]) -> None:
             raise WorkerIdTakenError.by(id, type(known).__name__)
 
 
-def _require_started(call: Nested) -> None:
-    """Raise what has prevented an actor from starting, if anything has."""
+def _require_started(call: Nested) -> str:
+    """Return the machine of an actor; raise what has prevented it from starting, if anything has."""
     import ray  # noqa: PLC0415  # optional
 
     try:
-        ray.get(call)
+        return str(ray.get(call))
     except Exception as error:
-        text = str(error)
-        lines = [line.strip() for line in text.splitlines() if "Error: " in line]
-        raise RayStartError.failed(lines[-1] if lines else type(error).__name__) from error
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, RayStartError):
+            raise cause from error
+        why = type(error).__name__
+        if getattr(error, "actor_init_failed", False):  # All that Ray keeps is a traceback; its end is the error.
+            why = str(error).rstrip().rpartition("\n")[2] or why
+        raise RayStartError.failed(why) from error

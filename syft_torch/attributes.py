@@ -549,8 +549,8 @@ class TorchAttributes(FrameworkAttributes):
         return _connect(example, form)
 
     def needs_data(self, error: Exception) -> bool:
-        """Return whether a call failed because meta tensors have no data."""
-        return isinstance(error, NotImplementedError) or _ABOUT_META.search(str(error)) is not None
+        """Return whether a call failed because meta tensors have no data: torch names the device in such errors."""
+        return isinstance(error, NotImplementedError) or _NAMES_META.search(str(error)) is not None
 
     def explain_backward(self, error: Exception) -> Exception | None:
         """Return one of autograd's errors about graphs, without the names and versions of their nodes."""
@@ -852,8 +852,7 @@ def _connect(tensor: Tensor, known: Form) -> Tensor:
         return _Result.apply(torch.empty((), device=tensor.device, requires_grad=True), (tensor,))
 
 
-_ABOUT_META = re.compile(r"meta", re.IGNORECASE)
-"""What torch says of a meta tensor whose data is needed; it has no type for that."""
+_NAMES_META = re.compile(r"meta", re.IGNORECASE)
 _ABOUT_GRAPHS = re.compile(
     r"grad can be implicitly created only for (real )?scalar outputs"
     r"|element \d+ of tensors does not require grad and does not have a grad_fn"

@@ -87,7 +87,6 @@ class Average:
         return found / (1 - found)
 
     def _weigh(self, targets: Tensor) -> Tensor:
-        """Return the weight of each target."""
         if self.weights is not None:
             return self.weights.index_select(0, targets.to(torch.int64) - self.least)
         weights = torch.ones_like(targets, dtype=torch.float64)
@@ -312,7 +311,6 @@ class _Trial:
         return torch.full(self._shape, number)
 
     def _make(self) -> Nested:
-        """Make an output for one sample."""
         return tree_map(self._fake, self._like[0])
 
     def _fake(self, leaf: Nested) -> Nested:

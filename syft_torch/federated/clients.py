@@ -18,11 +18,11 @@ from syft_core.pointers.object_pointer import ObjectPointer, new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.pointers.travel import send_copy
 from syft_core.tensors.private import remove_restriction
-from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.values import Args, Nested, Tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.federated.dataset import BaseDataset, FederatedDataset
-from syft_torch.federated.loops import Batches
+from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
 from syft_torch.federated.training import Evaluate, Train
@@ -35,7 +35,7 @@ class Job:
 
     train: Programs
     fixed: list[Tensor]
-    settings: Kwargs
+    settings: Settings
     parts: int
     reason: str = ""
     """Why owners should release updates that may not leave; "" means not to ask."""
@@ -48,7 +48,7 @@ class Measurement:
     """A recorded evaluation."""
 
     recorded: Recorded
-    settings: Kwargs
+    settings: Settings
     parts: int
 
 
@@ -86,10 +86,9 @@ class Client:
         """Return a context in which the client can be used."""
         yield self
 
-    def count_steps(self, settings: Kwargs) -> int:
+    def count_steps(self, settings: Settings) -> int:
         """Return how many steps a training makes."""
-        batches = Batches.of(self.samples, settings["batch_size"], settings["drop_last"])
-        return int(settings["epochs"]) * batches.count
+        return settings.epochs * settings.divide(self.samples).count
 
     # --- training
 
@@ -121,7 +120,7 @@ class Client:
         """Return the message that trains on the worker, after what it refers to was sent."""
         plans, fixed = self._send(job.train, job.fixed, job.settings)
         result = new_id() if id is None else id
-        return Train(plans, weights, fixed, self.pointers, job.parts, job.settings, result, seed, correction)
+        return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
         """Measure on the worker, and fetch the sums."""
@@ -129,7 +128,7 @@ class Client:
 
         def make() -> Evaluate:
             plans, fixed = self._send(measurement.recorded.programs, measurement.recorded.fixed, measurement.settings)
-            return Evaluate(plans, weights, fixed, self.pointers, measurement.parts, measurement.settings, id)
+            return Evaluate(plans, weights, fixed, self.pointers, measurement.parts, measurement.settings.write(), id)
 
         (sums,) = self._run(make, (id,), reason, patience)
         return sums
@@ -174,11 +173,10 @@ class Client:
         released = RequestHandle.ask(self.location, ids, None, reason).wait(patience).get(reason)
         return released if isinstance(released, list) else [released]
 
-    def _send(self, programs: Programs, fixed: Sequence[Tensor], settings: Kwargs) -> tuple[tuple[Id, ...], Args]:
+    def _send(self, programs: Programs, fixed: Sequence[Tensor], settings: Settings) -> tuple[tuple[Id, ...], Args]:
         """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""
         owner = cast("BaseWorker", self.location.client)
-        batches = Batches.of(self.samples, settings["batch_size"], settings.get("drop_last", False))
-        needed = programs.find(batches.lengths)
+        needed = programs.find(settings.divide(self.samples).lengths)
         known = self._sent.get(id(programs))
         if known is None:
             tensors = [send_copy(tensor.detach(), owner, self.location) for tensor in fixed]

@@ -401,7 +401,6 @@ def _id_of(worker: WorkerLike) -> Id:
 
 
 def _read_all(dataset: Nested) -> tuple[Nested, Tensor]:
-    """Return the inputs and the targets of all samples of a torch dataset."""
     if isinstance(dataset, BaseDataset) and dataset.transform_ is None:
         return dataset.data, dataset.targets
     if isinstance(dataset, torch.utils.data.TensorDataset):

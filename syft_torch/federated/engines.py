@@ -18,7 +18,7 @@ import torch
 
 from syft_core.exceptions import GetNotPermittedError, ObjectNotFoundError, SyftError
 from syft_core.peer import Id
-from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.values import Nested, Tensor
 from syft_core.workers.party.turns import yield_turn
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Job
@@ -236,13 +236,7 @@ class StackedEngine(Engine):
 
 def _make_update(task: Task, trained: tuple[Tensor, float]) -> Update:
     client, settings, (difference, loss) = task.client, task.job.settings, trained
-    return Update(client.id, difference, client.samples, loss, client.count_steps(settings), find_lr(settings))
-
-
-def find_lr(settings: Kwargs) -> float | None:
-    """Return the learning rate of an optimizer, if it has one for all parameters."""
-    groups = settings["groups"]
-    return groups[0][0].get("lr") if len(groups) == 1 else None
+    return Update(client.id, difference, client.samples, loss, client.count_steps(settings), settings.lr)
 
 
 def _are_alike(one: Task, other: Task) -> bool:
@@ -286,14 +280,13 @@ def can_stack(job: Job, wanted: str | None) -> bool:
     """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
     shape = ModelForms(job.train.all[0], len(job.fixed), job.parts)
     losses = [Loss(program, job.parts) for program in job.train.all]
-    obstacle = find_obstacle(shape, losses) or optimizers.find_obstacle(job.settings["optimizer"])
+    obstacle = find_obstacle(shape, losses) or optimizers.find_obstacle(job.settings.optimizer)
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
     return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))
 
 
 def _is_slow(job: Job, weights: int) -> bool:
-    """Return whether stacking is likely to take longer."""
     if weights > MAX_STACKED_WEIGHTS:
         return True
     names = [step.op for program in job.train.all for step in program.routines[0].steps if step.framework]

@@ -18,11 +18,12 @@ from syft_torch.federated.clients import Client, Clients, Measurement
 from syft_torch.federated.engines import explain, run_on_each
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.forms import DataForms, row_form
+from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.metrics import Metric
 
-BATCH = 1024
-"""How many samples a worker measures at once."""
+SETTINGS = Settings(batch_size=1024)
+"""How workers measure: so many samples at once."""
 
 
 class Evaluation(dict[str, Nested]):
@@ -124,7 +125,7 @@ class Measurements:
         self, model: nn.Module, functions: Mapping[str, Function], forms: DataForms, weights: Recorded
     ) -> tuple[Measurement, list[Average]]:
         """Return metrics as workers measure them, and how their values are combined; record them if needed."""
-        lengths = forms.find_lengths(BATCH)
+        lengths = forms.find_lengths(SETTINGS)
         key = tuple(functions.items()), tuple(map(row_form, forms.parts)), tuple(lengths)
         known = self._known.get(key)
         with evaluation_mode(model):
@@ -134,7 +135,7 @@ class Measurements:
             compute = partial(compute_metrics, given, averages)
             recorded = record(model, compute, forms.parts, lengths, (*given, *averages), weights)
         require_answer("metrics", recorded, len(functions), 1)
-        made = Measurement(recorded, {"batch_size": BATCH}, len(forms.parts)), averages
+        made = Measurement(recorded, SETTINGS, len(forms.parts)), averages
         self._known[key] = made
         return made
 

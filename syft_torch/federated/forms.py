@@ -9,7 +9,7 @@ from syft_core.peer import Id
 from syft_core.values import Nested
 from syft_torch.federated.clients import Clients, PopulationClients
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.loops import Batches
+from syft_torch.federated.loops import Settings
 
 
 class DataForms:
@@ -42,9 +42,9 @@ class DataForms:
         self.counts = {client.samples for client in self._clients.values() if client.samples}
         return True
 
-    def find_lengths(self, batch_size: int | None, drop_last: bool = False) -> list[int]:
+    def find_lengths(self, settings: Settings) -> list[int]:
         """Return all lengths of batches that may occur."""
-        found = {length for count in self.counts for length in Batches.of(count, batch_size, drop_last).lengths}
+        found = {length for count in self.counts for length in settings.divide(count).lengths}
         return sorted(found, reverse=True)
 
 

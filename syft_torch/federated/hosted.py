@@ -23,8 +23,9 @@ from syft_ray.location import RayLocation
 from syft_ray.workers import PER_ACTOR, Agents, RayWorkers
 from syft_torch.federated.clients import Client, Clients, Job, PopulationClient, point_to
 from syft_torch.federated.dataset import FederatedDataset
-from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, can_stack, find_lr
+from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, can_stack
 from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import ModelForms, Programs
 from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
@@ -92,7 +93,6 @@ class HostedEngine(Engine):
                 threading.Thread(target=self._run_group, args=given, daemon=True).start()
 
     def _divide(self, tasks: list[Task]) -> list[tuple[Actor, list[Task]]]:
-        """Return which actor does which trainings."""
         if self._population is None:
             parts: dict[Actor, list[Task]] = {}
             for task in tasks:
@@ -108,7 +108,7 @@ class HostedEngine(Engine):
         try:
             ready = [task for task in tasks if self._settle(task, outcomes)]
             if ready:
-                described = ready[0].job.settings, [self._describe(task) for task in ready]
+                described = ready[0].job.settings.write(), [self._describe(task) for task in ready]
                 found = self._agents.run(actor, described, shared, self._timeout)
                 outcomes.update(self._read(ready, found))
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
@@ -143,9 +143,7 @@ class HostedEngine(Engine):
                 outcomes[id(task)] = WorkerError(why)
             else:
                 difference = found["mean"] if self._sums else found["differences"][place]
-                outcomes[id(task)] = Update(
-                    task.client.id, difference, samples, loss, steps, find_lr(task.job.settings)
-                )
+                outcomes[id(task)] = Update(task.client.id, difference, samples, loss, steps, task.job.settings.lr)
         return outcomes
 
 
@@ -188,7 +186,7 @@ class TrainingAgent:
 
     def __init__(self, place: AgentPlace, value: Kwargs, population: Population | None) -> None:
         self._place, self._population = place, population
-        job = self._job = Job(Programs(value["train"]), value["fixed"], {}, value["parts"])
+        job = self._job = Job(Programs(value["train"]), value["fixed"], Settings(), value["parts"])
         self._engine = (StackedEngine if value["stacks"] else Engine)()
         layout = ModelForms(job.train.all[0], len(job.fixed), job.parts).layout
         self._acceptance = Acceptance(layout, value["max_norm"])
@@ -199,7 +197,7 @@ class TrainingAgent:
         """Train clients; return what is known of each, and the mean of the updates, or all of them."""
         settings, described = task
         collected = _Sum(shared, self._acceptance.layout.counts) if self._sums else _All(shared, len(described))
-        job = replace(self._job, settings=settings)
+        job = replace(self._job, settings=Settings.read(settings))
         rows: list[Nested] = [None] * len(described)
         for place, (id, ids, seed, correction) in enumerate(described):
             try:

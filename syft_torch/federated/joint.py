@@ -143,7 +143,6 @@ class Company:
     # --- computing
 
     def _compute(self) -> None:
-        """Train all models: those that are alike in one loop."""
         waiting = list(self._members)
         try:
             while waiting:

@@ -53,10 +53,28 @@ class Settings:
         if unknown:
             raise FederatedError.settings(min(unknown), "is unknown here: this worker has another release")
         found = cls(**received)
-        for name, is_valid in _VALID.items():
-            if not is_valid(getattr(found, name)):
-                raise FederatedError.settings(name, "has a wrong type, or is too large or too small")
+        found.require_valid()
         return found
+
+    def require_valid(self) -> None:
+        """Raise unless all numbers have the right types and sizes."""
+        for name, is_valid in _VALID.items():
+            if not is_valid(getattr(self, name)):
+                raise FederatedError.settings(name, "has a wrong type, or is too large or too small")
+
+    def write(self) -> Kwargs:
+        """Invert ``read``."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def divide(self, samples: int) -> Batches:
+        """Return the batches of an epoch."""
+        return Batches.of(samples, self.batch_size, self.drop_last)
+
+    @property
+    def lr(self) -> float | None:
+        """The learning rate of the optimizer, if it has one for all parameters."""
+        lr = self.groups[0][0].get("lr") if len(self.groups) == 1 else None
+        return None if lr is None else float(lr)
 
 
 def _is_count(value: object, most: int) -> bool:
@@ -115,8 +133,7 @@ class Recipe:
 
     def lengths(self, samples: int) -> list[int]:
         """Return the lengths of batches that occur."""
-        batches = Batches.of(samples, self.settings.batch_size, self.settings.drop_last)
-        return batches.lengths
+        return self.settings.divide(samples).lengths
 
 
 @dataclass(frozen=True)
@@ -288,7 +305,7 @@ def iter_batches(
 ) -> Iterator[list[Tensor]]:
     """Yield the batches of all epochs; a batch never shares memory with the data if it may be changed."""
     samples = len(parts[0])
-    batches = Batches.of(samples, settings.batch_size, settings.drop_last)
+    batches = settings.divide(samples)
     generator = None if seed is None else torch.Generator().manual_seed(seed & MASK)
     row = sum(part[:1].nbytes for part in parts)
     for _ in range(settings.epochs):
@@ -394,7 +411,7 @@ def _iter_stacked(
     A batch is overwritten by those after it.
     """
     samples = len(clients[0][0])
-    batches = Batches.of(samples, settings.batch_size, settings.drop_last)
+    batches = settings.divide(samples)
     row = len(clients) * sum(part[:1].nbytes for part in clients[0])
     most = MAX_STACKED // max(row, 1)
     longest = max(block[-1].stop - block[0].start for block in batches.split(most))

@@ -20,6 +20,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.plans.errors import PlanError
+from syft_core.plans.interpreter import clear, fill, replay
 from syft_core.plans.plan import ANY_LENGTHS, Plan
 from syft_core.plans.program import ITEM, Operation, Program, Slot, Step, attributes_of, look_up
 from syft_core.serde import serialize
@@ -364,14 +365,12 @@ class Loss:
         self.batch = batch
         """How many inputs are parts of a batch."""
         self.lengths = {known.shape[0] for known in program.inputs[len(program.inputs) - batch :]}
-        self._routine = program.routines[0]
-        made = sum(step.count for step in self._routine.steps)
-        self._empty = [None] * made
-        ops = [look_up(step) for step in self._routine.steps if step.framework]
+        steps = program.routine.steps
+        ops = [look_up(step) for step in steps if step.framework]
         self.is_random = any(op.random for op in ops)
         self.differentiates = any(op.differentiates or op.alters_autograd for op in ops)
         self.unreviewed = [op.name for op in ops if op.tier != "reviewed"]
-        self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in self._routine.steps)
+        self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in steps)
 
     def fits(self, length: int) -> bool:
         """Return whether it was recorded for batches of this length."""
@@ -379,64 +378,29 @@ class Loss:
 
     def __call__(self, tensors: Sequence[Nested]) -> Nested:
         """Replay the steps, and return the answer."""
-        return self._replay(tensors, self._run)
+        return replay(self.program, tensors)
 
     def rehearse(self, tensors: Sequence[Nested]) -> Nested:
         """Replay the steps where the tensors are, on any device; raise if the form of a result depends on values."""
         device = tensors[0].device
         with device:
-            return self._replay(tensors, partial(self._run, device=device))
+            return replay(self.program, tensors, partial(self._rehearse, device))
 
     def run_stacked(self, tensors: Sequence[Nested]) -> Nested:
         """Replay the steps within ``vmap``, with kernels that are faster there."""
-        return self._replay(tensors, self._run_stacked)
+        return replay(self.program, tensors, _run_stacked)
 
-    def _replay(self, tensors: Sequence[Nested], run: Callable[[Sequence[Operation], list[Nested]], None]) -> Nested:
-        slots = [*tensors, *self._empty]
-        for segment in self.program.prepared[id(self._routine)]:
-            framework = segment.framework
-            if framework is None or segment.modes == framework.modes():
-                run(segment.operations, slots)
-            else:
-                with framework.apply_modes(segment.modes or "", slots, {}):
-                    run(segment.operations, slots)
-        answer = self._routine.answer
-        if type(answer) is Slot:
-            return slots[answer.number]
-        return map_leaves(lambda leaf: slots[leaf.number] if type(leaf) is Slot else leaf, answer)
+    def _rehearse(self, device: torch.device, operation: Operation, operands: Sequence[Nested]) -> Nested:
+        args, kwargs = fill(operation, operands)
+        if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
+            raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
+        args, kwargs = map_leaves(partial(_place, device), (args, kwargs))
+        return clear(operation, operation.run(*args, **kwargs))
 
-    def _run(self, operations: Sequence[Operation], slots: list[Nested], device: torch.device | None = None) -> None:
-        for operation in operations:
-            operands = operation.pick(slots)
-            args = operation.args(operands)
-            kwargs = operation.kwargs(operands) if operation.kwargs is not None else {}
-            if device is not None:
-                if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
-                    raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
-                args, kwargs = map_leaves(partial(_place, device), (args, kwargs))
-            self._put(operation, operation.run(*args, **kwargs), slots)
 
-    def _run_stacked(self, operations: Sequence[Operation], slots: list[Nested]) -> None:
-        for operation in operations:
-            run = _STACKED.get(operation.step.op, operation.run)
-            operands = operation.pick(slots)
-            kwargs = operation.kwargs(operands) if operation.kwargs is not None else {}
-            self._put(operation, run(*operation.args(operands), **kwargs), slots)
-
-    def _put(self, operation: Operation, result: Nested, slots: list[Nested]) -> None:
-        """Put the results of a step into their slots, and clear the slots that are no longer needed."""
-        count = operation.step.count
-        if operation.op is not None and operation.op.uninitialized:
-            result.zero_()
-        if operation.op is None or (count == 1 and isinstance(result, torch.Tensor)):
-            slots[operation.first : operation.first + count] = [result] * count
-        elif count:
-            made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
-            if len(made) != count:
-                raise FederatedError.plan(self.program.name, "a step returns another number of tensors")
-            slots[operation.first : operation.first + count] = made
-        for number in operation.dead:
-            slots[number] = None
+def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
+    args, kwargs = fill(operation, operands)
+    return clear(operation, _STACKED.get(operation.step.op, operation.run)(*args, **kwargs))
 
 
 def _place(device: torch.device, leaf: object) -> object:
@@ -469,7 +433,6 @@ Fault = tuple[str, str]
 
 
 def _find_problem(program: Program, framework: FrameworkAttributes, batch: int) -> Fault | None:
-    """Return why a program is not a loss."""
     if program.state or len(program.routines) > 1 or program.routines[0].carry:
         return "it has a state of its own", _COMPUTE
     if not all(type(known) is Form for known in program.inputs):

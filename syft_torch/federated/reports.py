@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from syft_core.values import Kwargs
 from syft_torch.federated.evaluation import Evaluation
 from syft_torch.federated.history import History, Row, write_report
+from syft_torch.federated.loops import Settings
 
 
 class ProgressLine:
@@ -34,14 +34,14 @@ class ProgressLine:
 
 
 def write_run(
-    path: str | Path, facts: Mapping[str, object], settings: Kwargs, history: History, evaluation: Evaluation | None
+    path: str | Path, facts: Mapping[str, object], settings: Settings, history: History, evaluation: Evaluation | None
 ) -> None:
     """Write a page about a run: its settings, the loss by round, who took part, and the last evaluation."""
     shown = {
         **facts,
-        "optimizer": f"{settings['optimizer']} {settings['groups'][0][0]}",
-        "epochs, batch size": f"{settings['epochs']}, {settings['batch_size']}",
-        "last batch": "left out if not full" if settings["drop_last"] else "of one sample: joins the one before",
+        "optimizer": f"{settings.optimizer} {settings.groups[0][0]}",
+        "epochs, batch size": f"{settings.epochs}, {settings.batch_size}",
+        "last batch": "left out if not full" if settings.drop_last else "of one sample: joins the one before",
         "rounds": len(history),
     }
     more = "" if evaluation is None else f"<h2>Evaluation</h2>{evaluation._repr_html_()}"

@@ -67,7 +67,6 @@ def train_test_split(
 
 
 def _require_federated(data: object) -> None:
-    """Raise unless an object is data on workers."""
     if not isinstance(data, FederatedDataset):
         raise FederatedError.not_federated(type(data).__name__)
 

@@ -425,7 +425,6 @@ class Krum(Strategy):
         return statistics + torch.stack([update.difference for update in chosen]).mean(dim=0)
 
     def _choose(self, updates: Sequence[Update]) -> list[Update]:
-        """Return the updates with the lowest scores."""
         require_updates(self, len(updates))
         near = len(updates) - self.byzantine - 2
         values = torch.stack([update.difference for update in updates])

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -83,14 +84,15 @@ class FederatedTrainer:
         if self.options.buffer is not None:
             require_ageless(strategy)
         self._forms = DataForms(self.clients)
-        self._settings: Kwargs = {"epochs": epochs, "batch_size": batch_size, "drop_last": self.options.drop_last}
-        self._settings |= {"clip": self.options.clip, "clip_grad": self.options.clip_grad}
-        self._settings |= {"proximal": float(strategy.proximal)}
+        self._settings = Settings(
+            epochs, batch_size, clip=self.options.clip, clip_grad=self.options.clip_grad,
+            drop_last=self.options.drop_last, proximal=float(strategy.proximal),
+        )  # fmt: skip
         self._evaluation: Evaluation | None = None
         self._record()
         self._schedule = RoundOptimizer(optimizer, self.options.scheduler, model)
         self._job = self._make_job()
-        Settings.read(self._job.settings)
+        self._job.settings.require_valid()
         require_updates(strategy, self.options.buffer or self.clients_per_round)
         self._begin_strategy()
         self._engine = self._make_engine()
@@ -99,16 +101,14 @@ class FederatedTrainer:
 
     def _record(self) -> None:
         """Record the loss, and forget what depends on the recording before."""
-        self._recorded = RecordedModel(self.model, self.loss, self._forms.parts, self._find_lengths())
+        lengths = self._forms.find_lengths(self._settings)
+        self._recorded = RecordedModel(self.model, self.loss, self._forms.parts, lengths)
         self._acceptance = Acceptance(self._recorded.layout, self.options.max_norm)
         self._measurements = Measurements()
 
-    def _find_lengths(self) -> list[int]:
-        return self._forms.find_lengths(self._settings["batch_size"], self._settings["drop_last"])
-
     def _make_job(self) -> Job:
         name, groups = self._schedule.describe()
-        settings = {**self._settings, "optimizer": name, "groups": groups}
+        settings = replace(self._settings, optimizer=name, groups=groups)
         recorded, parts = self._recorded.recorded, len(self._forms.parts)
         return Job(recorded.programs, recorded.fixed, settings, parts, self.options.reason, self.options.patience)
 
@@ -118,7 +118,7 @@ class FederatedTrainer:
 
     def _begin_strategy(self) -> None:
         settings, parameters = self._job.settings, self._recorded.layout.parameters
-        self.strategy.begin(parameters, len(self.clients), settings["optimizer"], settings["groups"][0][0])
+        self.strategy.begin(parameters, len(self.clients), settings.optimizer, settings.groups[0][0])
 
     def _refresh(self) -> None:
         """Record again what has changed since the last round: settings, parts of the model, tensors that stay fixed.
@@ -137,7 +137,7 @@ class FederatedTrainer:
         elif (job := self._make_job()).settings != self._job.settings:
             self._job = job
         if self._forms.refresh():
-            self._job.train.find(self._find_lengths())
+            self._job.train.find(self._forms.find_lengths(self._settings))
 
     def _begin_strategy_again(self) -> None:
         """Prepare the strategy for other parameters, of which it must not have a state."""

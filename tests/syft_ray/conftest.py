@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import toy
 from syft_toy import plugin as toy_plugin
 from syft_toy.hook import ToyHook
 
@@ -19,7 +20,6 @@ from syft_ray import host as hosting
 from syft_ray.host import Host
 from tests.waiting import wait_for_end
 
-from ..core.conftest import hook  # noqa: F401  # a fixture
 from ..workers.conftest import me  # noqa: F401  # a fixture
 
 
@@ -65,6 +65,8 @@ class Ray:
 
     def __init__(self) -> None:
         self.is_on = True
+        self.machines = {"one": True}
+        """Whether each machine is there."""
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
@@ -83,6 +85,12 @@ class Ray:
 
     def is_initialized(self) -> bool:
         return self.is_on
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"NodeID": name, "Alive": is_there} for name, is_there in self.machines.items()]
+
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(get_node_id=lambda: "one")
 
     def get(self, reference: Future[Any]) -> Any:
         try:
@@ -119,7 +127,13 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
 
 
 @pytest.fixture
-def host(hook: ToyHook, ray: Ray, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:  # noqa: F811  # the fixture
+def hook() -> Iterator[ToyHook]:
+    with ToyHook(toy) as attached:
+        yield attached
+
+
+@pytest.fixture
+def host(hook: ToyHook, ray: Ray, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     """A host with two workers of the toy framework."""
     manager = PluginManager()
     manager.register(toy_plugin, "toy")

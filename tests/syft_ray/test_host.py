@@ -116,3 +116,19 @@ def test_a_setup_that_fails_names_the_worker(host: Host) -> None:
     with pytest.raises(RayStartError, match="`setup` of worker 'carol' raised ValueError") as caught:
         host._make_worker("carol", fail)
     assert "77" not in str(caught.value)
+
+
+def test_a_host_whose_setup_has_failed_says_why_with_its_type(host: Host, ray: Any) -> None:
+    def fail(worker: Any) -> None:
+        raise ValueError("secret 77")
+
+    from .conftest import Handle  # noqa: PLC0415  # next to the fixtures
+
+    with pytest.warns(UserWarning, match="hook"):
+        failed = Host("toy", ["carol"], fail)
+    try:
+        with pytest.raises(RayStartError, match="`setup` of worker 'carol' raised ValueError"):
+            Actor(Handle(ray, failed), "actor 1").ask("ready")
+    finally:
+        failed._threads.shutdown()
+        failed._hook.unhook()

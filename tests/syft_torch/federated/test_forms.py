@@ -10,6 +10,7 @@ from syft_core.hook.hook import current_worker  # noqa: E402  # torch may be mis
 from syft_torch import federated as fl  # noqa: E402
 from syft_torch.federated.clients import make_clients  # noqa: E402
 from syft_torch.federated.forms import DataForms  # noqa: E402
+from syft_torch.federated.loops import Settings  # noqa: E402
 
 from .trainers import make_data, make_samples  # noqa: E402
 
@@ -19,9 +20,9 @@ def test_the_lengths_of_batches_are_those_of_all_workers(hook: Any) -> None:
 
     assert forms.counts == {40, 33}
     assert [tuple(part.shape[1:]) for part in forms.parts] == [(4,), ()]
-    assert forms.find_lengths(16) == [17, 16, 8]
-    assert forms.find_lengths(16, drop_last=True) == [16]
-    assert forms.find_lengths(None) == [40, 33]
+    assert forms.find_lengths(Settings(batch_size=16)) == [17, 16, 8]
+    assert forms.find_lengths(Settings(batch_size=16, drop_last=True)) == [16]
+    assert forms.find_lengths(Settings(batch_size=None)) == [40, 33]
 
 
 def test_new_numbers_of_samples_are_read_again(hook: Any) -> None:
