@@ -83,12 +83,19 @@ def pytest_runtest_makereport() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Detach a hook that the next test does not need."""
+    """Detach a hook that the next test does not need, and after each file exempt what it leaves from collection."""
     detach_before(item, nextitem)
+    if nextitem is None or nextitem.path != item.path:
+        freeze()
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what exists before the tests from garbage collection: many tests collect, and would visit all of it."""
+    """Exempt what exists before the tests from garbage collection."""
+    freeze()
+
+
+def freeze() -> None:
+    """Exempt all objects from garbage collection: many tests collect, and would visit all that others have made."""
     gc.collect()
     gc.freeze()
 
