@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
@@ -94,10 +95,22 @@ def pytest_collection_finish() -> None:
     freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Exempt what a test has imported, such as a framework's parts for a hook: there are a hundred thousand objects."""
+    if len(sys.modules) > _imported[0] + 20:
+        freeze()
+
+
+_imported = [0]
+"""How many modules there were when objects were exempted for the last time."""
+
+
 def freeze() -> None:
-    """Exempt all objects from garbage collection: many tests collect, and would visit all that others have made."""
+    """Exempt all objects from garbage collection: many tests collect, and would visit all that exists."""
     gc.collect()
     gc.freeze()
+    _imported[0] = len(sys.modules)
 
 
 def pytest_runtest_logreport() -> None:
