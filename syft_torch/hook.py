@@ -188,7 +188,7 @@ class TorchHook(FrameworkHook):
 
     def _hook_tensor(self) -> None:
         """Let ``torch.tensor`` accept an owner and an id."""
-        native, local_worker = _torch.tensor, self.local_worker
+        native = _torch.tensor
 
         @functools.wraps(native)
         def tensor(
@@ -199,7 +199,7 @@ class TorchHook(FrameworkHook):
                 made.id = id
             if owner is not None:
                 made.owner = owner
-            keeper = owner if owner is not None else local_worker
+            keeper = owner if owner is not None else self.local_worker
             if register and not keeper.is_client_worker:
                 keeper.register_obj(made)
             return made

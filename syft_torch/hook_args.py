@@ -13,8 +13,6 @@ from syft_core.hook.hook_args import (
     build_wrap_response_with_rules,
     get_child,
     one,
-    register_ambiguous_function,
-    register_ambiguous_method,
     register_backward_func,
     register_forward_func,
     register_type_rule,
@@ -57,5 +55,3 @@ register_type_rule({torch.Tensor: one, torch.nn.Parameter: one, Wrapper: one, Nu
 register_forward_func({torch.Tensor: reject_framework_tensor, Wrapper: get_child, NumericWrapper: get_child})
 register_backward_func({torch.Tensor: wrap_plain, Wrapper: wrap_plain, torch.nn.Parameter: wrap_as_parameter})
 register_backward_func({NumericWrapper: wrap_numeric})
-register_ambiguous_method("__getitem__", "__setitem__")
-register_ambiguous_function("torch.einsum", "torch.block_diag", "torch.cartesian_prod")

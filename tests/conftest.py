@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
@@ -83,14 +84,33 @@ def pytest_runtest_makereport() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Detach a hook that the next test does not need."""
+    """Detach a hook that the next test does not need, and after each file exempt what it leaves from collection."""
     detach_before(item, nextitem)
+    if nextitem is None or nextitem.path != item.path:
+        freeze()
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what exists before the tests from garbage collection: many tests collect, and would visit all of it."""
+    """Exempt what exists before the tests from garbage collection."""
+    freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Exempt what a test has imported, such as a framework's parts for a hook: there are a hundred thousand objects."""
+    if len(sys.modules) > _imported[0] + 20:
+        freeze()
+
+
+_imported = [0]
+"""How many modules there were when objects were exempted for the last time."""
+
+
+def freeze() -> None:
+    """Exempt all objects from garbage collection: many tests collect, and would visit all that exists."""
     gc.collect()
     gc.freeze()
+    _imported[0] = len(sys.modules)
 
 
 def pytest_runtest_logreport() -> None:

@@ -49,7 +49,9 @@ def main(arguments: list[str] | None = None, folder: Path = ROOT / "tests", page
     narrowed = [*others, *os.environ.get("PYTEST_ADDOPTS", "").split()]
     recorder = Recorder(page, name, versions)
     plugins = [] if narrowed else [recorder]
-    status = pytest.main(["-n", options.n, *others, *([] if others else suite)], plugins=plugins)
+    status = pytest.main(
+        ["-n", options.n, "-m", "slow or not slow", *others, *([] if others else suite)], plugins=plugins
+    )
     print(f"not recorded: pytest got the options {' '.join(narrowed)}" if narrowed else recorder.outcome)  # noqa: T201
     return int(status)
 

@@ -105,7 +105,7 @@ def rewrap(
     name: str, result: Nested, plan: ArgumentPlan, attributes: Mapping[str, object], call_args: Nested
 ) -> Nested:
     """Wrap every tensor of ``result`` in the layer that was unwrapped."""
-    wrapped = wrap_response(name, result, plan.layer, attributes)
+    wrapped = wrap_response(result, plan.layer, attributes)
     if plan.layer.records_lineage:
         _record_lineage(name, wrapped, plan.layer, call_args)
     return wrapped

@@ -1,14 +1,13 @@
 """Unwrap the outermost layer of the arguments of a call, and wrap the response in it.
 
-A *signature plan* unwraps the arguments of one exact signature: name, nesting, arity and the type of every slot. Plans
-are built from folds on the first call with a signature, and cached. Operations registered as *ambiguous* take arguments
-with ever different nesting (``x[i, 2:, mask]``) and are traversed on every call instead. A tensor type is registered in
-``type_rule`` (is it a tensor?), ``forward_func`` (returns its child) and ``backward_func`` (wraps a result).
+A *signature plan* unwraps the arguments of one signature: the name of the call and the type of every argument. Plans
+are cached. Lists, tuples, dicts and slices among the arguments are traversed on every call, so no plan depends on how
+they are nested. A tensor type is registered in ``type_rule`` (is it a tensor?), ``forward_func`` (returns its child)
+and ``backward_func`` (wraps a result).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import NoReturn, TypeVar
 
@@ -16,9 +15,9 @@ from syft_core.exceptions import PureFrameworkTensorFoundError, RemoteObjectFoun
 from syft_core.hook.argument_plans import (
     NO_PLAN,
     ArgumentPlan,
+    build_flat_plan,
     build_get_tensor_type,
-    build_plan,
-    build_structural_plan,
+    build_nested_plan,
     build_unwrap_args_from_function,
     build_unwrap_args_with_rules,
 )
@@ -38,7 +37,6 @@ from syft_core.hook.folds import (
     one_layer,
     seven_fold,
     six_fold,
-    skip_check,
     three_fold,
     three_layers,
     two_fold,
@@ -47,7 +45,7 @@ from syft_core.hook.folds import (
     zero_fold,
 )
 from syft_core.hook.operators import INPLACE_OPERATORS
-from syft_core.hook.ranks import clear_ranks, is_framework_tensor, reject_framework_tensor
+from syft_core.hook.ranks import clear_ranks, find_outermost, is_framework_tensor, reject_framework_tensor
 from syft_core.hook.responses import (
     build_register_response,
     build_register_response_function,
@@ -158,13 +156,13 @@ def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
 
 
 def register_ambiguous_method(*method: str) -> None:
-    """Register methods whose arguments are traversed on every call."""
+    """Register methods whose arguments are nested in ever different ways; no plan depends on that."""
     ambiguous_methods.update(method)
     _clear_caches()
 
 
 def register_ambiguous_function(*function: str) -> None:
-    """Register functions whose arguments are traversed on every call."""
+    """Register functions whose arguments are nested in ever different ways; no plan depends on that."""
     ambiguous_functions.update(function)
     _clear_caches()
 
@@ -196,7 +194,7 @@ def _clear_caches() -> None:
     """Clear all caches derived from the registries."""
     clear_resolved()
     clear_ranks()
-    _is_ambiguous.cache_clear()
+    build_nested_plan.cache_clear()
     for cache in (
         hook_method_args_functions,
         hook_method_response_functions,
@@ -218,7 +216,7 @@ def on_registry_change(action: Callable[[], None]) -> None:
 
 # --- Unwrapping arguments
 
-# Marks flat keys whose arguments are nested: the plan is cached under the full signature instead.
+# Marks signatures with a container among the arguments: the layer may be in it.
 _NESTED = NO_PLAN._replace()
 
 
@@ -229,35 +227,19 @@ def get_plan(name: str, args: Args, kwargs: Kwargs) -> ArgumentPlan:
         key = (*key, tuple(kwargs), tuple(map(type, kwargs.values())))
     plan = hook_method_args_functions.get(key)
     if plan is None:
-        return _build_first_plan(name, key, args, kwargs)
+        flat = all(is_flat(type(a)) for a in (*args, *kwargs.values()))
+        plan = remember(hook_method_args_functions, key, build_flat_plan(name, args, kwargs) if flat else _NESTED)
     return plan if plan is not _NESTED else get_nested_plan(name, args, kwargs)
-
-
-def _build_first_plan(name: str, key: object, args: Args, kwargs: Kwargs) -> ArgumentPlan:
-    types = [type(a) for a in (*args, *kwargs.values())]
-    if not all(is_flat(cls) for cls in types):
-        remember(hook_method_args_functions, key, _NESTED)
-        return get_nested_plan(name, args, kwargs)
-    plan = build_plan(name, args, kwargs)
-    remember(hook_method_args_functions, key, plan)
-    return plan
 
 
 def get_nested_plan(name: str, args: Args, kwargs: Kwargs) -> ArgumentPlan:
     """Return the plan for a call that has lists, tuples, dicts or slices among its arguments."""
-    if _is_ambiguous(name):
-        return build_structural_plan(name, args, kwargs)
-    key = (name, signature(args), signature(kwargs) if kwargs else None)
+    found = leaves((args, kwargs) if kwargs else args)
+    key = frozenset(map(type, found))
     plan = hook_method_args_functions.get(key)
     if plan is None:
-        plan = build_plan(name, args, kwargs)
-        remember(hook_method_args_functions, key, plan)
+        plan = remember(hook_method_args_functions, key, build_nested_plan(find_outermost(name, found)))
     return plan
-
-
-@functools.cache
-def _is_ambiguous(name: str) -> bool:
-    return name in ambiguous_functions or name.rsplit(".", 1)[-1] in ambiguous_methods
 
 
 def unwrap_args_from_method(attr: str, method_self: Tensor, args: Args, kwargs: Kwargs) -> tuple[Nested, Args, Kwargs]:
@@ -307,22 +289,16 @@ def hook_response(
     """Wrap every tensor of ``response`` in ``wrap_type(**wrap_args)``; an in-place operator returns ``new_self``."""
     if new_self is not None and attr in INPLACE_OPERATORS:
         return new_self
-    return wrap_response(attr, response, wrap_type, wrap_args or {})
+    return wrap_response(response, wrap_type, wrap_args or {})
 
 
-def wrap_response(name: str, response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Nested:
+def wrap_response(response: Nested, wrap_type: type, attributes: Mapping[str, object]) -> Nested:
     """Wrap every tensor of ``response`` in ``wrap_type(**attributes)``."""
-    cls = type(response)
-    plan = hook_method_response_functions.get((name, wrap_type, cls))
-    if plan is None:
-        key: tuple[object, ...] = (name, wrap_type, cls)
-        if not is_flat(cls):
-            key = (name, wrap_type, signature(response))
-            plan = hook_method_response_functions.get(key)
-        if plan is None:
-            plan = build_wrap_response(response, wrap_type, check=skip_check)
-            remember(hook_method_response_functions, key, plan)
-    return plan(response, **attributes) if attributes else plan(response)
+    key = (wrap_type, type(response))
+    wrap = hook_method_response_functions.get(key)
+    if wrap is None:
+        wrap = remember(hook_method_response_functions, key, build_wrap_response(response, wrap_type))
+    return wrap(response, **attributes) if attributes else wrap(response)
 
 
 def register_response(attr: str, response: Nested, response_ids: list[int], owner: object) -> Nested:

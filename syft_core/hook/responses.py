@@ -1,4 +1,4 @@
-"""Build functions that wrap the tensors of a response in a layer, or store them on a worker."""
+"""Wrap the tensors of a response in a layer, or store them on a worker."""
 
 from __future__ import annotations
 
@@ -7,25 +7,49 @@ from functools import partial
 from typing import Protocol
 
 from syft_core.exceptions import ResponseSignatureError
-from syft_core.hook.folds import FoldSlot, check_type, fold_exactly, fold_into, one_fold, typed_identity
-from syft_core.hook.rules import backward_func, build_rule, is_mapped, map_leaves, rebuild, resolve
-from syft_core.values import Function, Kwargs, Nested, Tensor
+from syft_core.hook.argument_plans import for_signature
+from syft_core.hook.rules import backward_func, build_rule, is_flat, map_leaves, map_marked, resolve
+from syft_core.values import Function, Nested, Tensor
 
 # --- Wrapping
 
 
-def build_wrap_response(
-    response: Nested, wrap_type: type, check: Callable[[type, FoldSlot], FoldSlot] = check_type
-) -> FoldSlot:
-    """Build a function that wraps the tensors of responses like ``response`` in ``wrap_type(**attributes)``."""
-    return _build_slot(response, build_rule(response), partial(_get_backward_func, wrap_type), check)
+def build_wrap_response(response: Nested, wrap_type: type) -> Function:
+    """Build a function that wraps the tensors of responses of this type in ``wrap_type(**attributes)``."""
+    if not is_flat(type(response)):
+        return partial(_wrap_inside, wrap_type)
+    return _get_backward_func(wrap_type) if build_rule(response) else _return_response
+
+
+def _wrap_inside(wrap_type: type, response: Nested, **attributes: object) -> Nested:
+    wrap: Function | None = None
+
+    def wrap_leaf(leaf: Nested) -> Nested:
+        nonlocal wrap
+        if not build_rule(leaf):
+            return leaf
+        wrap = wrap or _get_backward_func(wrap_type)
+        return wrap(leaf, **attributes)
+
+    return map_leaves(wrap_leaf, response)
+
+
+def _return_response(response: Nested, **_attributes: object) -> Nested:
+    return response
+
+
+def _get_backward_func(wrap_type: type) -> Function:
+    found: Function | None = resolve(backward_func, wrap_type)
+    if found is None:
+        raise backward_func.missing_error(wrap_type)
+    return found
 
 
 def build_wrap_response_from_function(
     response: Nested, wrap_type: type, wrap_args: Mapping[str, object]
 ) -> Callable[[Nested], Nested]:
     """Build a function that wraps responses like ``response``: ``f(pointer)`` is ``(Wrapper)>Pointer``."""
-    return partial(build_wrap_response(response, wrap_type), **wrap_args)
+    return for_signature(response, partial(build_wrap_response(response, wrap_type), **wrap_args), whole=True)
 
 
 build_wrap_reponse_from_function = build_wrap_response_from_function
@@ -44,34 +68,16 @@ def build_wrap_response_with_rules(
 
     One element is returned by itself unless ``return_tuple`` or ``return_list`` is set; a list stays a list.
     """
-    slots = _build_slots(response, rules, partial(_get_backward_func, wrap_type))
+    wrap = partial(_get_backward_func(wrap_type), **wrap_args)
     as_list = return_list or isinstance(response, list)
-    return _sequence_plan(slots, as_list, return_tuple, dict(wrap_args))
-
-
-def _get_backward_func(wrap_type: type) -> FoldSlot:
-    found: FoldSlot | None = resolve(backward_func, wrap_type)
-    if found is None:
-        raise backward_func.missing_error(wrap_type)
-    return found
+    return for_signature(
+        response,
+        lambda items: (list if as_list else tuple)(map_marked(wrap, items, rules)),
+        whole=return_tuple or as_list or len(response) != 1,
+    )
 
 
 # --- Registration on a worker
-
-
-def build_register_response_function(response: Nested) -> Function:
-    """Build a function that stores the tensors of responses like ``response``."""
-    return _build_slot(response, build_rule(response), _get_register)
-
-
-def build_register_response(response: Nested, rules: object, return_tuple: bool = False) -> Function:
-    """Build a function that stores the tensors, marked in ``rules``, of sequences like ``response``."""
-    slots = _build_slots(response, rules, _get_register)
-    return _sequence_plan(slots, isinstance(response, list), return_tuple, {})
-
-
-def _get_register() -> FoldSlot:
-    return register_tensor
 
 
 class ResultStore(Protocol):
@@ -92,37 +98,16 @@ def register_tensor(tensor: Tensor, owner: ResultStore, response_ids: list[int] 
     return tensor
 
 
-# --- Shared helpers
+def build_register_response_function(response: Nested) -> Function:
+    """Build a function that stores the tensors of responses like ``response``."""
+    return for_signature(response, partial(_register_marked, build_rule(response)), whole=True)
 
 
-def _build_slot(
-    response: Nested,
-    rule: object,
-    action: Callable[[], FoldSlot],
-    check: Callable[[type, FoldSlot], FoldSlot] = check_type,
-) -> FoldSlot:
-    """Build a function that applies ``action()`` to every tensor of responses like ``response``.
-
-    ``action`` is called only if there is a tensor, since it may raise.
-    """
-    cls = type(response)
-    if isinstance(rule, list | tuple):
-        return check(cls, partial(fold_into, partial(rebuild, cls), _build_slots(response, rule, action)))
-    if not rule:
-        return typed_identity(response)
-    return check(cls, partial(_apply_inside, action) if is_mapped(cls) else action())
+def build_register_response(response: Nested, rules: object, return_tuple: bool = False) -> Function:
+    """Build a function that stores the tensors, marked in ``rules``, of sequences like ``response``."""
+    whole = return_tuple or isinstance(response, list) or len(response) != 1
+    return for_signature(response, partial(_register_marked, rules), whole)
 
 
-def _build_slots(response: Nested, rules: Nested, action: Callable[[], FoldSlot]) -> list[FoldSlot]:
-    return [_build_slot(item, rule, action) for item, rule in zip(response, rules, strict=True)]
-
-
-def _apply_inside(action: Callable[[], FoldSlot], obj: object, **kwargs: object) -> Nested:
-    """Apply ``action()`` to the tensors in a dict or a slice."""
-    return map_leaves(lambda leaf: _build_slot(leaf, build_rule(leaf), action)(leaf, **kwargs), obj)
-
-
-def _sequence_plan(slots: list[FoldSlot], as_list: bool, return_tuple: bool, kwargs: Kwargs) -> Function:
-    if len(slots) == 1 and not return_tuple and not as_list:
-        return partial(fold_exactly, one_fold(return_tuple=False), slots, **kwargs)
-    return partial(fold_into, list if as_list else tuple, slots, **kwargs)
+def _register_marked(rules: Nested, response: Nested, response_ids: list[int], owner: ResultStore) -> Nested:
+    return map_marked(lambda tensor: register_tensor(tensor, owner, response_ids), response, rules)

@@ -102,6 +102,9 @@ def map_leaves(f: Callable[[Nested], Nested], obj: Nested) -> Nested:
     cls = type(obj)
     if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         return f(obj)
+    if cls is tuple or cls is list:  # the common case
+        items = [f(item) if _flatness.get(type(item)) else map_leaves(f, item) for item in obj]
+        return items if cls is list else tuple(items)
     if cls is dict:
         return {key: map_leaves(f, value) for key, value in obj.items()}
     if cls is slice:
@@ -110,7 +113,17 @@ def map_leaves(f: Callable[[Nested], Nested], obj: Nested) -> Nested:
         mapped = copy.copy(obj)
         mapped.update({key: map_leaves(f, value) for key, value in obj.items()})
         return mapped
-    return rebuild(cls, [f(item) if _flatness.get(type(item)) else map_leaves(f, item) for item in obj])
+    return rebuild(cls, [map_leaves(f, item) for item in obj])
+
+
+def map_marked(f: Callable[[Nested], Nested], obj: Nested, rule: Nested) -> Nested:
+    """Apply ``f`` to what a rule like that of ``build_rule`` marks, and to the tensors in a marked dict or slice."""
+    cls = type(obj)
+    if isinstance(rule, list | tuple):
+        return rebuild(cls, [map_marked(f, item, of_item) for item, of_item in zip(obj, rule, strict=True)])
+    if not rule:
+        return obj
+    return map_leaves(lambda leaf: f(leaf) if build_rule(leaf) else leaf, obj) if is_mapped(cls) else f(obj)
 
 
 def leaves(obj: object) -> list[Nested]:
@@ -122,16 +135,16 @@ def leaves(obj: object) -> list[Nested]:
 
 def _collect(obj: Nested, found: list[Nested]) -> None:
     cls = type(obj)
-    if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
-        found.append(obj)
-    elif cls is slice:
+    if cls is slice:
         found += (obj.start, obj.stop, obj.step)
-    else:
+    elif cls is tuple or cls is list or not (_flatness.get(cls) or is_flat(cls)):
         for item in obj.values() if issubclass(cls, dict) else obj:
             if _flatness.get(type(item)):  # the common case
                 found.append(item)
             else:
                 _collect(item, found)
+    else:
+        found.append(obj)
 
 
 def signature(obj: Nested) -> object:

@@ -1,1 +1,1 @@
-"""Workers on a network: the websocket transport, authentication, storage and the tools of a worker's operator."""
+"""Workers on a network: the websocket transport, authentication, and objects sent between workers."""

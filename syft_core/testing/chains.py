@@ -68,14 +68,14 @@ class ChainSection(Section):
         assert (x is same) is self.mutable
         assert self.numbers(same.child.child) == (self.numbers(x.child.child) if self.mutable else VALUES)
 
-    @fix("FrameworkAttributes._methods", "register_ambiguous_method")
+    @fix("FrameworkAttributes._methods")
     def test_methods_indexing_and_iteration_return_chains(self, plain: Tensor) -> None:
         x = LoggingTensor().on(plain)
         self.assert_chain(x.sum(), plain.sum(), LoggingTensor)
         self.assert_chain(x[1:], plain[1:], LoggingTensor)
         assert [self.numbers(item.child.child) for item in x] == VALUES
 
-    @fix("FrameworkAttributes._collect", "register_ambiguous_method")
+    @fix("FrameworkAttributes._collect")
     def test_assignment_changes_the_data_or_is_refused(self, hook: FrameworkHook) -> None:
         data = hook.create_tensor(VALUES)
         assign = partial(operator.setitem, LoggingTensor().on(data), 0, 9.0)
@@ -86,12 +86,12 @@ class ChainSection(Section):
                 assign()
         assert self.numbers(data) == [9.0 if self.mutable else VALUES[0], *VALUES[1:]]
 
-    @fix("the wrapper's protocol method", "register_ambiguous_function")
+    @fix("the wrapper's protocol method")
     def test_functions_take_lists_of_chains(self, plain: Tensor, other: Tensor) -> None:
         joined = self.concatenate([LoggingTensor().on(plain), other, LoggingTensor().on(plain)])
         self.assert_chain(joined, self.concatenate([plain, other, plain]), LoggingTensor)
 
-    @fix("the wrapper's protocol method", "register_ambiguous_function")
+    @fix("the wrapper's protocol method")
     def test_the_number_of_arguments_may_change_from_call_to_call(self, plain: Tensor, other: Tensor) -> None:
         x = LoggingTensor().on(plain)
         for tensors in ([x, other], [x], [x, other, x, other], [x, x]):

@@ -22,6 +22,7 @@ CALLS = int(os.environ.get("SYFT_HOSTILE_CALLS", "3000"))
 
 @pytest.mark.parametrize("tier", ["reviewed", "public", PRIVATE])
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
+@pytest.mark.slow
 def test_no_operation_kills_or_hangs_the_process_or_accesses_other_memory(framework: str, tier: str) -> None:
     assert [*attack(framework, CALLS if tier == "reviewed" else CALLS // 2, tier=tier)] == []
 

@@ -38,6 +38,7 @@ def test_an_example_runs_and_its_assertions_hold(script: Path, capsys: pytest.Ca
     assert len(capsys.readouterr().out.splitlines()) > 5
 
 
+@pytest.mark.slow
 def test_hospitals_and_a_data_scientist_run_in_processes_of_their_own() -> None:
     script = EXAMPLES / "network" / "run.py"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

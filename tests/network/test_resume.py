@@ -51,6 +51,7 @@ def test_cut_connections_do_not_change_what_training_gives(hook: Any, connect: A
     assert proxy.connections > 8
 
 
+@pytest.mark.slow
 def test_every_command_is_executed_once_however_often_the_connection_is_cut(connect: Any, proxy: Any) -> None:
     cuts = random.Random(0)
     proxy.budgets.extend(cuts.randrange(300, 3000) for _ in range(60))

@@ -50,6 +50,7 @@ def test_a_client_waits_for_a_long_operation_longer_than_its_timeout(connect: An
     assert x.get().tolist() == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_worker_that_stands_still_counts_as_lost_until_it_goes_on(hook: Any) -> None:
     with start_worker(BACKEND, "still") as (process, port, _):
         location = WebsocketClientWorker(hook, "127.0.0.1", port, token="secret of ana")

@@ -328,6 +328,7 @@ def test_messages_that_wait_for_the_client_take_no_more_memory_than_objects(serv
             connection.recv(60)
 
 
+@pytest.mark.slow
 def test_messages_that_never_arrive_take_no_more_memory_than_objects(server: Any, far: Any) -> None:
     far.guard = QuotaGuard(far, {"eve": Allowance(bytes=20_000_000)})
     length = 15_000_000

@@ -51,6 +51,7 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turn]:
 
 
 @pytest.mark.parametrize("drops", [True, False])
+@pytest.mark.slow
 def test_a_secret_does_not_reach_the_result_of_a_plan_that_runs(served: Served, turn: Turn, drops: bool) -> None:
     ana, store = served.connect(), served.worker.object_store
     phone = sy.VirtualWorker(served.hook, id="phone", auto_add=False)

@@ -14,6 +14,7 @@ from .test_training import OPTIMIZERS, Training, equal
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 def test_a_plan_trains_in_another_process_and_waits_only_at_the_end(hook: Any) -> None:
     near, eve = (sy.VirtualWorker(hook, id=name, serialize=False) for name in ("near", "eve"))
     remote, local = Training(OPTIMIZERS["adam"]), Training(OPTIMIZERS["adam"])

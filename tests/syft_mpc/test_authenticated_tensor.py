@@ -523,6 +523,7 @@ def test_values_cannot_be_used_after_a_worker_has_lost_its_keys(
 # --- on the network; last, because its workers have the same names
 
 
+@pytest.mark.slow
 def test_parties_in_processes_of_their_own_compute_and_name_the_one_that_cheats(parties: Parties) -> None:
     bob, alice, dora, carol = (parties.connect(name) for name in NAMES)
     x, y = (v.share(bob, alice, dora, crypto_provider=carol, protocol="authenticated") for v in (X, Y))

@@ -126,6 +126,7 @@ def find_free_ports(count: int) -> list[int]:
 # --- failures
 
 
+@pytest.mark.slow
 def test_a_party_that_is_killed_ends_the_protocol_with_an_error_that_names_it(
     parties: Parties, workers: dict[str, Any]
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_party_that_is_killed_ends_the_protocol_with_an_error_that_names_it(
     assert torch.equal((torch.ones(2).send(bob) + 1).get(), torch.ones(2) + 1)
 
 
+@pytest.mark.slow
 def test_a_new_worker_takes_the_place_of_one_that_is_gone(parties: Parties, workers: dict[str, Any]) -> None:
     bob, carol = workers["bob"], workers["carol"]
     parties.start("fred")
@@ -163,6 +165,7 @@ def test_a_new_worker_takes_the_place_of_one_that_is_gone(parties: Parties, work
     assert torch.equal((y * y).get(), torch.arange(4) ** 2)
 
 
+@pytest.mark.slow
 def test_a_link_between_parties_that_breaks_is_made_again(parties: Parties, hook: Any) -> None:
     parties.start("hans")
     proxy = Proxy(parties.ports["hans"])
@@ -244,6 +247,7 @@ def test_parties_in_this_process_and_elsewhere_cannot_share(workers: dict[str, A
     hook.local_worker.remove_worker_from_registry("near")
 
 
+@pytest.mark.slow
 def test_served_workers_whose_owners_trust_each_other_compute_on_private_data(hook: Any, tmp_path: Path) -> None:
     np = pytest.importorskip("numpy")
     np.save(tmp_path / "ages.npy", np.array([30, 40, 50]))

@@ -70,6 +70,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(900)  # mypy reads all of torch.
+@pytest.mark.slow
 def test_mypy_knows_the_names_and_keeps_the_types_of_torch(python: Path) -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")

@@ -50,6 +50,7 @@ def train(hook: Any) -> list[list[str]]:
     return bits
 
 
+@pytest.mark.slow
 def test_training_without_the_private_names_of_torch_gives_the_same_bits() -> None:
     with TorchHook(torch) as hook:
         expected = train(hook)

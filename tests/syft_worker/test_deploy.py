@@ -230,6 +230,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_image_install_a_worker_whose_health_is_checked(image: Path, tmp_path: Path) -> None:
     assert main(["certs", str(tmp_path / "certs"), "--host", "north"]) == 0
     assert main(["token", "add", str(tmp_path / "tokens.json"), "--user", "ana"]) == 0
@@ -271,6 +272,7 @@ def test_the_steps_of_the_image_install_a_worker_whose_health_is_checked(image: 
 NAMES = ("north", "south", "west", "provider")
 
 
+@pytest.mark.slow
 def test_one_command_starts_three_workers_and_a_provider_that_compute_on_shares(tmp_path: Path) -> None:
     yaml, torch = pytest.importorskip("yaml"), pytest.importorskip("torch")
     services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]

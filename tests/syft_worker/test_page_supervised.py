@@ -19,6 +19,7 @@ numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 def test_the_owner_of_a_supervised_worker_releases_an_object_on_its_page(hook: Any, tmp_path: Path) -> None:
     numpy.save(tmp_path / "ages.npy", numpy.array([30.0, 40.0], dtype="float32"))
     table = {"id": "ward", "port": 0, "page_port": 0, "framework": "torch"}

@@ -34,6 +34,7 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaked]:
         yield soaked
 
 
+@pytest.mark.slow
 def test_visits_of_all_kinds_leave_only_what_is_remembered_of_the_last_ones(soaked: Soaked) -> None:
     soaked.fill_requests()
     soaked.visit([train] * MAX_OPERATIONS)

@@ -150,6 +150,7 @@ class Doing(threading.Thread):
             self.error = str(error)
 
 
+@pytest.mark.slow
 def test_whatever_a_worker_does_it_stops_in_order_and_clients_learn_why(torch_hook: Any, tmp_path: Path) -> None:
     with serve(torch_hook, tmp_path) as served, ExitStack() as stack:
         idle = stack.enter_context(closing(served.connect()))
@@ -174,6 +175,7 @@ def test_whatever_a_worker_does_it_stops_in_order_and_clients_learn_why(torch_ho
         require_order(served)
 
 
+@pytest.mark.slow
 def test_a_party_that_computes_on_shares_stops_in_order(numpy_hook: Any) -> None:
     ports = {name: find_port() for name in ("north", "south", "east")}
     with ExitStack() as stack:
@@ -230,6 +232,7 @@ def test_a_worker_that_starts_stops(numpy_hook: Any, tmp_path: Path, event: str)
         assert "Traceback" not in "".join(served.worker.lines)
 
 
+@pytest.mark.slow
 def test_an_operation_that_does_not_end_holds_up_nothing_else(numpy_hook: Any, tmp_path: Path) -> None:
     with serve(numpy_hook, tmp_path, *NUMPY) as served, closing(served.connect()) as far:
         x = numpy_hook.make_taggable(np.ones(3)).tag("#kept").send(far).publish()
@@ -264,6 +267,7 @@ def test_who_asks_twice_does_not_wait(numpy_hook: Any, tmp_path: Path) -> None:
         far.disconnect()
 
 
+@pytest.mark.slow
 def test_a_serving_process_that_somebody_else_stops_is_started_again_and_nobody_is_blamed(
     numpy_hook: Any, tmp_path: Path
 ) -> None:

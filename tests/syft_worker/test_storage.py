@@ -304,6 +304,7 @@ def test_only_the_owner_can_read_the_files(party: Any) -> None:
     assert {path.stat().st_mode & 0o777 for path in party.folder.iterdir()} == {0o600}
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     np = pytest.importorskip("numpy")
     from syft_numpy.hook import NumpyHook  # noqa: PLC0415  # numpy may be missing

@@ -211,6 +211,7 @@ def test_a_worker_that_is_killed_comes_back_and_nobody_is_blamed(served: Served)
     assert served.worker.wait_for("ended while no operation was running")["process"] == ready[-1]["process"]
 
 
+@pytest.mark.slow
 def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_hook: Any, tmp_path: Path) -> None:
     tokens = add_tokens(tmp_path, "ana")
     store = tmp_path / "store"
@@ -231,6 +232,7 @@ def test_refusals_outlive_the_supervisor_and_end_with_the_users_crashes(numpy_ho
         assert worker.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_message_that_ends_the_process_counts_against_its_user(numpy_hook: Any, tmp_path: Path) -> None:
     tokens = add_tokens(tmp_path, "ana", "bo")
     with supervise(*options(tmp_path), "--id", "cape") as worker, ExitStack() as stack:
@@ -276,6 +278,7 @@ def kill_during(served: Served) -> None:
         served.far.search("#ages")
 
 
+@pytest.mark.slow
 def test_a_kill_from_outside_counts_only_if_it_repeats_and_the_ban_is_lifted_while_the_worker_runs(
     numpy_hook: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,6 +316,7 @@ def test_a_kill_from_outside_counts_only_if_it_repeats_and_the_ban_is_lifted_whi
         theirs.disconnect()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported_to_clients_and_when_the_worker_stops(numpy_hook: Any, tmp_path: Path) -> None:
     tokens = add_tokens(tmp_path, "ana")
     with supervise(*options(tmp_path), "--id", "lagoon") as worker:

@@ -67,6 +67,7 @@ def test_a_drawn_mock_does_not_depend_on_values(tmp_path: Path, any_hook: Any) -
     assert made[0] == made[1]
 
 
+@pytest.mark.slow
 def test_a_table_may_have_a_hundred_thousand_columns(any_hook: Any, tmp_path: Path) -> None:
     names = [f"gene{number}" for number in range(100_000)]
     (tmp_path / "p.csv").write_text("\n".join([",".join(names), ",".join(["1"] * len(names))]))

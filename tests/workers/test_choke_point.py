@@ -33,6 +33,7 @@ SHOWS_ITSELF = {"torch.Tensor.__repr__", "torch.Tensor.__format__"}
 
 
 @pytest.mark.parametrize("kind", ["pointer", "private"])
+@pytest.mark.slow
 def test_the_answer_of_an_operation_does_not_depend_on_values(surface: Any, kind: str, serialize: bool) -> None:
     """For a private tensor, shapes of results and texts of errors do not depend on values either."""
     remote = RemoteSurface(surface, kind=kind, serialize=serialize)
@@ -58,6 +59,7 @@ NEVER_ENDS = {"torch.binomial"}
 """What torch does not finish for some of these values."""
 
 
+@pytest.mark.slow
 def test_whether_an_operation_fails_is_not_disclosed(surface: Any) -> None:
     """All tensors of a call are private, or one of them; the answer is the same for all values."""
     remote = RemoteSurface(surface, kind="private", serialize=False)

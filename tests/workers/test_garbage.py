@@ -86,6 +86,7 @@ def work(p: Any, times: int) -> None:
         if EXHAUSTIVE or serialize == private  # the shortest path of an operation, and the longest
     ],
 )
+@pytest.mark.slow
 def test_memory_is_bounded(bob: Any, me: Any, private: bool) -> None:
     x = torch.tensor([1.0])
     p = (x.private_tensor([me.id]) if private else x).send(bob)

@@ -157,6 +157,7 @@ print(count)
 """
 
 
+@pytest.mark.slow
 def test_no_integer_division_ends_the_process() -> None:
     names = "div|mod|remainder|avg_pool|unravel"
     program = DIVISIONS.replace(

@@ -7,7 +7,7 @@ import pytest
 
 from syft_core.exceptions import PlanMismatchError
 from syft_core.hook import folds
-from syft_core.hook.folds import get_child, get_element_at, get_fold, one, one_fold, typed_identity, zero, zero_fold
+from syft_core.hook.folds import get_child, get_element_at, one, one_fold, typed_identity, zero, zero_fold
 
 EXACT = {
     1: one_fold(return_tuple=True),
@@ -68,17 +68,6 @@ def test_one_fold_of_a_value_refuses_two_arguments_and_none() -> None:
         fold([abs], [1, 2])
     with pytest.raises(IndexError):
         fold([abs], [])
-
-
-@pytest.mark.parametrize("n", range(12))
-def test_get_fold_returns_a_fold_of_exactly_that_many(n: int) -> None:
-    fold = get_fold(n)
-
-    assert fold(slots(n), range(n)) == tuple((k, k, {}) for k in range(n))
-
-
-def test_get_fold_returns_the_named_folds_up_to_eight_and_many_beyond() -> None:
-    assert [get_fold(n) for n in (0, 2, 8, 9)] == [zero_fold, folds.two_fold, folds.eight_fold, folds.many_fold]
 
 
 def test_the_rules_of_one_slot() -> None:

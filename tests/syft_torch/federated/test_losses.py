@@ -165,6 +165,7 @@ def test_one_recording_serves_all_lengths_for_which_the_same_is_decided(hook: An
         assert len(trainer._job.train.all) <= most
 
 
+@pytest.mark.slow
 def test_too_many_lengths_are_refused_with_a_line(hook: Any) -> None:
     data = make_lengths(hook, range(1, 80), serialize=False)
 

@@ -192,6 +192,7 @@ def test_the_memory_of_a_step_counts_against_the_quota(served: Served, size: tup
     far.close()
 
 
+@pytest.mark.slow
 def test_a_loss_that_ends_the_process_is_refused_and_others_are_not(served: Served) -> None:
     far = served.connect("bo")
     slow = [

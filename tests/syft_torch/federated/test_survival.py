@@ -362,6 +362,7 @@ def test_asynchronous_rounds_do_not_wait_for_slow_workers(network: Network) -> N
     assert {name for row in history for name in row.workers} <= {"north", "east"}
 
 
+@pytest.mark.slow
 def test_a_worker_whose_process_is_killed_while_it_trains_is_named(hook: Any, network: Network, tmp_path: Path) -> None:
     np = pytest.importorskip("numpy")
     x, y = make_samples(40, 5)

@@ -436,6 +436,7 @@ def make_killed(hook: Any) -> Any:
     return make_trainer(hook, strategy=fl.FedAdam(), model=model, clients_per_round=3)
 
 
+@pytest.mark.slow
 def test_killing_a_run_between_any_two_rounds_loses_nothing(hook: Any, tmp_path: Path) -> None:
     expected = make_killed(hook)
     expected.fit(4)

@@ -9,8 +9,6 @@ import toy
 from syft_core.hook.hook_args import (
     get_child,
     one,
-    register_ambiguous_function,
-    register_ambiguous_method,
     register_backward_func,
     register_forward_func,
     register_type_rule,
@@ -27,5 +25,3 @@ def wrap_plain(child: Any, **_attributes: Any) -> Wrapper:
 register_type_rule({toy.Vector: one, Wrapper: one})
 register_forward_func({toy.Vector: reject_framework_tensor, Wrapper: get_child})
 register_backward_func({toy.Vector: wrap_plain, Wrapper: wrap_plain})
-register_ambiguous_method("__getitem__", "__setitem__")
-register_ambiguous_function("toy.cat")
