@@ -26,7 +26,7 @@ class Generators:
     """The random number generators of Python and numpy that a function can reach; those of frameworks are recorded."""
 
     def __init__(self, objects: Sequence[object]) -> None:
-        self._found: list[tuple[str, Any]] = [("Python's `random`", random)]
+        self._found: list[tuple[str, object]] = [("Python's `random`", random)]
         for name, module in list(sys.modules.items()):
             if name.endswith(".random") and callable(getattr(module, "get_state", None)):
                 self._found.append((f"`{name}`", module))
