@@ -6,14 +6,17 @@ import dis
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from syft_core.plans.capture import find_codes, find_own_classes, find_variables, is_of_library
 
 _ENTROPY = frozenset({"secrets", "uuid"})
 """Modules whose numbers come from the system, without a state that could be compared."""
+
+_SEEDING = frozenset({"manual_seed", "set_rng_state"})
+"""What sets the state of a framework's generator, from which a plan draws without setting it again."""
 
 _UNSEEDED = frozenset({"Random", "SystemRandom", "default_rng", "RandomState", "SeedSequence"})
 """What makes a generator that is seeded by the system if it is called without a seed."""
@@ -23,23 +26,39 @@ class Generators:
     """The random number generators of Python and numpy that a function can reach; those of frameworks are recorded."""
 
     def __init__(self, objects: Sequence[object]) -> None:
-        self._found: dict[str, Any] = {"Python's `random`": random}
+        self._found: list[tuple[str, object]] = [("Python's `random`", random)]
         for name, module in list(sys.modules.items()):
             if name.endswith(".random") and callable(getattr(module, "get_state", None)):
-                self._found[f"`{name}`"] = module
-        for thing in (*objects, *_find_in_classes(objects)):
-            if isinstance(thing, random.Random) or hasattr(type(thing), "bit_generator") or _is_legacy(thing):
-                self._found[f"a {type(thing).__name__}"] = thing
+                self._found.append((f"`{name}`", module))
+        for thing in (*objects, *_find_in_classes(objects), *_find_hidden(objects)):
+            if isinstance(thing, random.Random) or _is_of_numpy(thing) or _is_legacy(thing):
+                self._found.append((f"a {type(thing).__name__}", thing))
         self._before = self._read()
         self._entropy = next(filter(None, map(_find_entropy, objects)), None)
 
     def find_used(self) -> str | None:
         """Return the name of a generator from which the function has drawn, or may have."""
-        now = self._read()
-        return next((name for name in self._found if self._before[name] != now[name]), self._entropy)
+        pairs = zip(self._found, self._before, self._read(), strict=True)
+        return next((name for (name, _), before, now in pairs if before != now), self._entropy)
 
-    def _read(self) -> dict[str, object]:
-        return {name: _read_state(found) for name, found in self._found.items()}
+    def _read(self) -> list[object]:
+        return [_read_state(found) for _, found in self._found]
+
+
+def _is_of_numpy(thing: object) -> bool:
+    return hasattr(type(thing), "bit_generator") or hasattr(type(thing), "random_raw")
+
+
+def _find_hidden(objects: Sequence[object]) -> Iterator[object]:
+    """Yield the generators whose methods functions name, and the variables of generator functions that have begun."""
+    functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
+    values = [value for function in functions for _, value in find_variables(function)]
+    values += [value for function in functions for value in function.__defaults__ or ()]
+    for thing in (*objects, *values):
+        parts = (*thing.args, thing.func) if isinstance(thing, partial) else (thing,)
+        yield from [part.__self__ for part in parts if isinstance(part, BuiltinFunctionType)]
+        if isinstance(thing, GeneratorType) and thing.gi_frame is not None:
+            yield from thing.gi_frame.f_locals.values()
 
 
 def _find_in_classes(objects: Sequence[object]) -> Iterator[object]:
@@ -84,16 +103,24 @@ def _find_entropy(thing: object) -> str | None:
     for _, value in find_variables(thing):
         named = isinstance(value, ModuleType | BuiltinFunctionType)
         name = str(value.__name__ if named else getattr(value, "__module__", ""))  # type: ignore[attr-defined]  # checked
-        if name == "urandom" or (name in ("os", "posix") and "urandom" in thing.__code__.co_names):
-            return "`os.urandom`"
+        for source in ("urandom", "getrandom"):
+            if name == source or (name in ("os", "posix") and source in thing.__code__.co_names):
+                return f"`os.{source}`"
         if name in _ENTROPY and (named or callable(value)):
             return f"`{name}`"
+    names = {name for part in find_codes(thing.__code__) for name in part.co_names}
+    if seeding := names & _SEEDING:
+        return f"a generator that it sets with `{min(seeding)}`"
     return next((f"`{name}()`" for name in _find_calls_without_arguments(thing.__code__) if name in _UNSEEDED), None)
 
 
 def _find_calls_without_arguments(code: CodeType) -> Iterator[str]:
+    """Yield the names of what is called without an argument, or with None."""
     for part in find_codes(code):
         steps = [step for step in dis.get_instructions(part) if step.opname not in ("PRECALL", "PUSH_NULL", "CACHE")]
-        for step, following in pairwise(steps):
-            if following.opname.startswith("CALL") and following.arg == 0 and isinstance(step.argval, str):
-                yield step.argval
+        for name, step, following in zip([None, *steps], steps, steps[1:], strict=False):
+            if following.opname.startswith("CALL"):
+                if following.arg == 1 and step.opname == "LOAD_CONST" and step.argval is None and name is not None:
+                    yield str(name.argval)
+                elif following.arg == 0:
+                    yield str(step.argval)

@@ -275,11 +275,10 @@ class Recorder(Location):
         given = loosen((message.args, message.kwargs or {}))
         args, kwargs = map_leaves(self._template, given)
         if op.disclosure(*map_leaves(self._value, given)) == "form":
-            self.refuse(
-                f"calls {op.attr!r}, whose result has a shape that depends on values",
-                f"use operations whose shapes are fixed, e.g. `{op.instead or 'torch.where'}`",
-                line,
+            advice = (
+                f"use `{op.instead}`" if op.instead else "use operations of fixed shapes, e.g. `torch.where`"
             )
+            self.refuse(f"calls {op.attr!r}, whose result has a shape that depends on values", advice, line)
         message.args, message.kwargs = map_leaves(to_plain, given)
         try:
             reply = self._inner.ask(message)
@@ -428,7 +427,7 @@ def fill_in_lengths(tape: Tape) -> Tape:
     filled = Tape(tape.plan)
     known: dict[int, object] = {}
 
-    def fill(leaf: Any) -> Nested:
+    def fill(leaf: Nested) -> Nested:
         found = known.get(leaf.key, leaf) if _is_result(leaf) else leaf
         return replace(found, attr=leaf.attr) if type(found) is Ref else found
 

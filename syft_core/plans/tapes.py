@@ -10,6 +10,7 @@ from syft_core.hook.hook import find_line_of_program
 from syft_core.peer import Id
 from syft_core.plans.errors import PlanError
 from syft_core.plans.program import Step
+from syft_core.values import Nested
 
 CodeLine = tuple[str, int]
 
@@ -38,7 +39,7 @@ class Tape:
     results: dict[Id, int] = field(default_factory=dict)
     """The number of each result, by id."""
     count: int = 0
-    facts: dict[int, Any] = field(default_factory=dict)
+    facts: dict[int, Nested] = field(default_factory=dict)
     """The facts about forms that were read, by the number of the result."""
     before: dict[Id, Form | None] = field(default_factory=dict)
     """The forms of the state before the run, by id."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn, TypeGuard
 
 from syft_core.plans.program import COMPARISONS, GUARD, NUMBERS, Step
 from syft_core.plans.tapes import Ref, Tape
-from syft_core.values import Nested
+from syft_core.values import Function, Nested
 
 
 class Number:
@@ -96,7 +96,7 @@ class Number:
         """Refuse what code in C asks a symbolic number for."""
         self.refuse("passes a length to a function that takes no traced numbers")
 
-    def __array_ufunc__(self, function: Any, method: str, *operands: object, **options: Any) -> Nested:
+    def __array_ufunc__(self, function: Function, method: str, *operands: object, **options: object) -> Nested:
         """Compute with the number itself in functions of numpy."""
         return getattr(function, method)(*map(read_traced, operands), **options)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +22,24 @@ own, generator, draws = random.Random(3), numpy.random.default_rng(0), torch.Gen
 class Source:
     random = random.Random(4)
 
+    def __init__(self) -> None:
+        self.own, self.other = random.Random(5), {"later": random.Random(6)}
+
+    def draw(self) -> float:
+        return self.own.random()
+
+
+def begin() -> Any:
+    """Yield numbers for ever."""
+    hidden = random.Random(7)
+    while True:
+        yield hidden.random()
+
+
+source, endless, raw = Source(), begin(), numpy.random.PCG64(0)
+method = own.random
+next(endless)
+
 
 DRAWS = {
     "Python": lambda x: x * 2 if random.random() < 1e-12 else x,
@@ -28,6 +48,15 @@ DRAWS = {
     "numpy": lambda x: x * 2 if numpy.random.rand() < 1e-12 else x,
     "a generator of numpy": lambda x: x * 2 if generator.random() < 1e-12 else x,
     "a new generator": lambda x: x * 2 if numpy.random.default_rng().random() < 1e-12 else x,
+    "one of several of a kind": lambda x: x * 2 if source.draw() < 1e-12 else x,
+    "a method of an instance": lambda x: x * 2 if method() < 1e-12 else x,
+    "a method that is a default": lambda x, draw=own.random: x * 2 if draw() < 1e-12 else x,
+    "a partial function": partial(lambda draw, x: x * 2 if draw() < 1e-12 else x, own.random),
+    "a generator function": lambda x: x * 2 if next(endless) < 1e-12 else x,
+    "raw numbers of numpy": lambda x: x * 2 if raw.random_raw() == 1 else x,
+    "a new generator without a seed": lambda x: x * 2 if numpy.random.default_rng(None).random() < 1e-12 else x,
+    "the kernel": lambda x: x * 2 if os.getrandom(9) == b"0" * 9 else x,
+    "a seed of torch": lambda x: (torch.manual_seed(0), x + torch.rand(3))[1],
     "the system": lambda x: x * 2 if random.SystemRandom().random() < 1e-12 else x,
     "a generator of torch": lambda x: x * 2 if torch.rand(1, generator=draws).item() < 1e-12 else x,
     "here": lambda x: x * 2 if torch.normal(0.0, 1.0, (1,)).item() > 40 else x,

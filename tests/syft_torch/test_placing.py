@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from torch import nn  # noqa: E402
 
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import NotCollocatedError  # noqa: E402
+from syft_core.plans.errors import PlanError  # noqa: E402
 
 
 class Positions(nn.Module):
@@ -148,3 +150,42 @@ def test_only_libraries_of_models_are_told_that_they_are_compiled(hook: Any) -> 
 
     assert all(seen)
     assert not torch.compiler.is_compiling()
+
+
+def test_recordings_of_several_threads_leave_torch_as_it_was(hook: Any) -> None:
+    native = torch.compiler.is_compiling, torch.distributions.Distribution.__init__
+    inside, ended = threading.Event(), threading.Event()
+
+    def outlast(x: Any) -> Any:
+        inside.set()
+        assert ended.wait(60)
+        return x * torch.distributions.Normal(x, x.exp()).log_prob(x).mean()
+
+    other = threading.Thread(target=lambda: sy.Plan(None, outlast).build(torch.ones(2)))
+
+    def begin(x: Any) -> Any:
+        if not other.is_alive() and not ended.is_set():
+            other.start()
+            assert inside.wait(60)
+        return x * 2
+
+    sy.Plan(None, begin).build(torch.ones(2))
+    assert not torch.compiler.is_compiling()  # The other thread still records.
+    with pytest.raises(ValueError, match="to satisfy the constraint"):
+        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+    ended.set()
+    other.join(60)
+
+    assert not other.is_alive()
+    assert (torch.compiler.is_compiling, torch.distributions.Distribution.__init__) == native
+
+
+@pytest.mark.parametrize("args", [(), (None,)])
+def test_distributions_in_a_plan_do_not_check_values_unless_they_are_asked(hook: Any, bob: Any, args: Any) -> None:
+    normal, x = torch.distributions.Normal, torch.ones(2)
+
+    plan = sy.Plan(None, lambda x: normal(x, x.exp(), *args).log_prob(x)).build(x)
+
+    assert torch.equal(plan.send(bob)(x.send(bob)).get(), normal(x, x.exp()).log_prob(x))
+    with pytest.raises(PlanError, match="reads a value"):
+        sy.Plan(None, lambda x: normal(x, x.exp(), validate_args=True).log_prob(x)).build(x)

@@ -180,5 +180,15 @@ PRACTICE: dict[str, Practice] = {
         lambda p: optim.SGD([{"params": list(p)[:2], "lr": 0.3}, {"params": list(p)[2:]}], lr=0.1),
     ),
 }
+for name, options in {
+    "LBFGS": {"max_iter": 4},
+    "line search": {"line_search_fn": "strong_wolfe", "max_iter": 3},
+}.items():
+    PRACTICE[name] = with_layer(nn.Tanh), cross_entropy, lambda p, options=options: optim.LBFGS(p, lr=0.5, **options)
+PRACTICE["LBFGS of a model that changes its batch"] = (
+    lambda: Custom(lambda model, x: model.last(torch.tanh(model.first(x.mul_(2))))),
+    cross_entropy,
+    lambda p: optim.LBFGS(p, lr=0.1, max_iter=3),
+)
 if hasattr(optim, "Adafactor"):
     PRACTICE["Adafactor"] = with_layer(nn.Tanh), cross_entropy, lambda p: optim.Adafactor(p, lr=0.05)

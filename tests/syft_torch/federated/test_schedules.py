@@ -48,11 +48,8 @@ def train_by_hand(model: nn.Module, loss: Any, make: Any, numbers: dict[str, Any
         optimizer = make([parameter for parameter in model.parameters() if parameter.requires_grad])
         optimizer.param_groups[0].update(numbers or {})
         for first in range(0, count, SIZE):
-            optimizer.zero_grad()
-            value = loss(model(x[first : first + SIZE]), y[first : first + SIZE])
-            value.backward()
-            optimizer.step()
-            mean += value.item() * len(x[first : first + SIZE]) / sum(COUNTS)
+            batch = x[first : first + SIZE], y[first : first + SIZE]
+            mean += take_step(model, loss, optimizer, *batch) * len(batch[0]) / sum(COUNTS)
         for name, tensor in model.state_dict().items():
             total[name] = total.get(name, 0) + tensor * (count / sum(COUNTS))
     with torch.no_grad():
@@ -61,6 +58,16 @@ def train_by_hand(model: nn.Module, loss: Any, make: Any, numbers: dict[str, Any
     for parameter in model.parameters():
         parameter.grad = None
     return mean
+
+
+def take_step(model: nn.Module, loss: Any, optimizer: Any, x: Any, y: Any) -> float:
+    def closure() -> Any:
+        optimizer.zero_grad()
+        value = loss(model(x.clone()), y)
+        value.backward()
+        return value
+
+    return optimizer.step(closure).item()  # type: ignore[no-any-return]  # a number
 
 
 def assert_equal(one: nn.Module, other: nn.Module) -> None:
