@@ -78,7 +78,7 @@ def run_steps(
     """Run the steps of a routine; leave in the slots what is part of its answer or its state.
 
     ``is_made`` says whether a type is that of a result, in containers that steps return. ``drop`` gets what no later
-    step needs.
+    step needs; with it, a step must return exactly what was recorded.
     """
     for segment in program.prepared[id(routine)]:
         with enter(segment, slots):
@@ -87,12 +87,19 @@ def run_steps(
                 count = operation.step.count
                 if operation.op is None or (count == 1 and is_made(type(result))):
                     slots[operation.first : operation.first + count] = [result] * count
-                elif count:
+                elif count or drop is not None:
                     made = [leaf for leaf in leaves(result) if is_made(type(leaf))]
-                    if len(made) != count:
-                        raise count_error(len(made), count)
+                    _require_count(made, count, drop)
                     slots[operation.first : operation.first + count] = made
                 for number in operation.dead:
                     if drop is not None:
                         drop(slots[number])
                     slots[number] = None
+
+
+def _require_count(made: Sequence[Nested], count: int, drop: Callable[[Nested], object] | None) -> None:
+    if len(made) != count:
+        for leaf in made:
+            if drop is not None:
+                drop(leaf)
+        raise count_error(len(made), count)

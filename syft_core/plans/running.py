@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
+from operator import is_
 from time import monotonic
 from typing import Any
 from weakref import ReferenceType, ref
@@ -14,10 +15,11 @@ from syft_core.hook.chain import plain_below
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.hook import attached_hook
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.rules import map_leaves
 from syft_core.messages import Placed
 from syft_core.peer import Id, Peer
 from syft_core.plans.errors import PlanError
+from syft_core.plans.interpreter import fill, run_steps
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.pointer import require_arguments
 from syft_core.plans.program import (
@@ -25,16 +27,15 @@ from syft_core.plans.program import (
     Operation,
     Program,
     Routine,
+    Segment,
     Slot,
-    count_error,
     look_up,
     note_step,
-    read_gradient,
 )
 from syft_core.plans.schedule import Schedule
 from syft_core.pointers.object_pointer import id_here
 from syft_core.tensors.private import remove_restriction
-from syft_core.values import Nested, Tensor
+from syft_core.values import Kwargs, Nested, Tensor
 from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
 from syft_core.workers.party.turns import TURN_SECONDS
@@ -90,7 +91,7 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Nested:
         require_choosable(worker, made, sender)
         worker.object_store.require_free(made)
     worker.stats.operations += len(routine.steps)
-    call = _Call(worker, message, sender, program, routine, stored, values, schedule)
+    call = _Call(worker, message, sender, program, routine, stored, schedule)
     of_others = entry.giver != sender  # It may contain values that the sender does not know.
     for argument in entries if of_others else ():
         argument.disown()
@@ -201,6 +202,10 @@ class _StepExecution(Execution):
         """Do nothing: results of steps have no ids."""
 
 
+_IS_STORED: Callable[[type], object] = partial(is_, Stored)
+_NO_CONTEXT = nullcontext()
+
+
 class _Call:
     """One call of a plan."""
 
@@ -212,15 +217,17 @@ class _Call:
         program: Program,
         routine: Routine,
         stored: list[Any],
-        values: list[Any],
         schedule: Schedule | None,
     ) -> None:
         self.worker, self.message, self.sender = worker, message, sender
         self.program, self.routine, self.stored, self.schedule = program, routine, stored, schedule
         made = [None] * program.made_by_steps[id(routine)]
         self.slots: list[Any] = [*stored, *made]
-        self.values: list[Any] = [*values, *made]
         self.returned = program.kept[id(routine)]
+        self.place, self.turn = 0, monotonic() + TURN_SECONDS
+        self.modes: str | None = None
+        self.differ = False
+        """Whether the modes of the steps are not those of this thread."""
 
     @cached_property
     def own(self) -> Sources:
@@ -235,92 +242,59 @@ class _Call:
 
         Commands of others may be executed in between, as with single operations.
         """
-        turn = monotonic() + TURN_SECONDS
-        place = 0
         try:
-            for segment in self.program.prepared[id(self.routine)]:
-                framework, modes = segment.framework, segment.modes
-                differ = framework is not None and modes is not None and modes != framework.modes()
-                for operation in segment.operations:
-                    place = operation.place
-                    if monotonic() > turn:
-                        self.worker.yield_turn()
-                        turn = monotonic() + TURN_SECONDS
-                    if self.worker.held is not None:  # Others went first, and may have changed a form.
-                        self.schedule = None
-                    if operation.op is None:
-                        found = self._compute_number(operation)
-                    else:
-                        found = self._execute(operation, modes, differ)
-                    self._put(operation, found)
+            run_steps(self.program, self.routine, self.slots, self._run_step, self._enter, _IS_STORED, self._drop)
             if self.schedule is not None:
                 self.schedule.finish()
             return self._keep()
         except Exception as error:
-            note_step(error, self.program, self.routine, place)
+            note_step(error, self.program, self.routine, self.place)
             raise
         finally:
             for entry in self.slots[len(self.stored) :]:
                 self._drop(entry)
 
-    def _put(self, operation: Operation, result: Nested) -> None:
-        """Put the results of a step into their slots, and clear the slots that are no longer needed."""
-        slots, values, count = self.slots, self.values, operation.step.count
-        if operation.op is None and type(result) is not Stored:
-            if count:
-                slots[operation.first] = values[operation.first] = result
-        elif count == 1 and type(result) is Stored:
-            slots[operation.first] = result
-            values[operation.first] = result.value
-        elif count or result is not None:
-            made = [leaf for leaf in leaves(result) if type(leaf) is Stored]
-            if len(made) != count:
-                raise count_error(len(made), count)
-            for number, entry in enumerate(made, operation.first):
-                slots[number], values[number] = entry, entry.value
-        for number in operation.dead:
-            self._drop(slots[number])
-            slots[number] = values[number] = None
+    def _enter(self, segment: Segment, _slots: Sequence[Any]) -> AbstractContextManager[Any]:
+        """Note the modes of the next steps: each step is run in them."""
+        framework, self.modes = segment.framework, segment.modes
+        self.differ = framework is not None and self.modes is not None and self.modes != framework.modes()
+        return _NO_CONTEXT
 
-    def _drop(self, entry: object) -> None:
-        if type(entry) is Stored:
-            self.worker.object_store.drop(entry)
-
-    def _execute(self, operation: Operation, modes: str | None, differ: bool) -> Nested:
-        """Run one step; return its result, with entries in place of tensors."""
+    def _run_step(self, operation: Operation, found: Sequence[Any]) -> Nested:
+        """Run one step on stored objects and numbers; return its result, with entries in place of tensors."""
+        self.place = operation.place
+        if monotonic() > self.turn:
+            self.worker.yield_turn()
+            self.turn = monotonic() + TURN_SECONDS
+        if self.worker.held is not None:  # Others went first, and may have changed a form.
+            self.schedule = None
+        operands = [each.value if type(each) is Stored and each.is_plain else _value_of(each) for each in found]
+        args, kwargs = fill(operation, operands)
+        if operation.op is None:
+            return self._compute_number(operation, args, kwargs)
         framework, op = operation.framework, operation.op
         execution = _StepExecution(self.worker, framework, op, self.sender)  # type: ignore[arg-type]  # it has both
-        operands = self._read(operation)
-        execution.args = operation.args(operands)
-        if operation.kwargs is not None:
-            execution.kwargs = operation.kwargs(operands)
-            if operation.has_out:
-                execution.status |= OUT
-        execution.modes = modes
-        if differ:
+        execution.args, execution.kwargs = args, kwargs  # type: ignore[assignment]  # a tuple, or what takes its place
+        if operation.has_out:
+            execution.status |= OUT
+        execution.modes = self.modes
+        if self.differ:
             execution.status |= MODES
-        execution.add_operands(operation.pick(self.slots), operands)
+        execution.add_operands(found, operands)
         execution.lineage = lineage_of(execution.parents)
         if self.schedule is None:
             return execute(execution)
         return self.schedule.execute(execution, operation.place)
 
-    def _read(self, operation: Operation) -> Sequence[Any]:
-        """Return the operands of a step."""
-        operands = operation.pick(self.values)
-        if operation.attributes:
-            operands = list(operands)
-            for place, attr in operation.attributes:
-                operands[place] = read_gradient(operands[place], attr)
-        return operands
+    def _drop(self, entry: object) -> None:
+        if type(entry) is Stored:
+            self.worker.object_store.drop(entry)
 
-    def _compute_number(self, operation: Operation) -> Any:
+    def _compute_number(self, operation: Operation, args: Sequence[Any], kwargs: Kwargs) -> Any:
         """Read a number, compute one, or copy a constant."""
-        operands = self._read(operation)
-        args = operation.args(operands)
         if operation.step.op == ITEM:
             return self._read_number(self.slots[operation.step.args[0].number], args[0])
-        result = operation.run(*args, **(operation.kwargs(operands) if operation.kwargs is not None else {}))
+        result = operation.run(*args, **kwargs)
         if not is_framework_tensor(type(result)):
             return result
         entry = Stored(result, self.sender.id)
