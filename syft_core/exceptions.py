@@ -291,10 +291,6 @@ class PlanMismatchError(HookError, AssertionError):
         "cannot apply a plan for a {expected} to a {received}: a plan is for one signature only; build one for this "
         "signature"
     )
-    signature = Text(
-        "cannot apply a plan to other types or another nesting: a plan is for one signature only; build one for this "
-        "signature"
-    )
 
 
 class PureFrameworkTensorFoundError(HookError):

@@ -128,12 +128,27 @@ def for_signature(example: Nested, function: Function, whole: bool) -> Function:
     expected = signature(example)
 
     def plan(items: Nested, **kwargs: object) -> Nested:
-        if signature(items) != expected:
-            raise PlanMismatchError.signature()
+        found = signature(items)
+        if found != expected:
+            raise _mismatch(expected, found)
         result = function(items, **kwargs)
         return result if whole else result[0]
 
     return plan
+
+
+def _mismatch(expected: Nested, found: Nested) -> PlanMismatchError:
+    """Return the error that names the first difference of two signatures."""
+    if type(expected) is not tuple or type(found) is not tuple:
+        return PlanMismatchError.slot(_name(expected), _name(found))
+    if len(expected) != len(found):
+        return PlanMismatchError.arity(len(expected), len(found))
+    return next(_mismatch(one, other) for one, other in zip(expected, found, strict=True) if one != other)
+
+
+def _name(part: Nested) -> str:
+    """Return the name of the type that a part of a signature is about."""
+    return _name(part[0]) if type(part) is tuple and part else getattr(part, "__name__", repr(part))
 
 
 def _require_forward(cls: type) -> Function:
