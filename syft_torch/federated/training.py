@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from types import GeneratorType
 from typing import ClassVar
 
@@ -35,7 +34,7 @@ from syft_core.workers.running.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
 from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.joint import Company, Joinable, Member, find_obstacle
+from syft_torch.federated.joint import Company, Joinable, Member
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
@@ -267,12 +266,12 @@ class LoopOp:
             raise FederatedError.plan("loss", why)
 
     def may_join(self, execution: Execution) -> bool:
-        """Return whether a worker may train together with others: nothing restricts its data, and results are equal."""
-        return self.is_training and not (is_restricted(execution.status) or self._obstacle)
+        """Return whether a worker may train together with others: nothing restricts its data, and no step is its own.
 
-    @cached_property
-    def _obstacle(self) -> str | None:
-        return find_obstacle(self.shape, self.losses)
+        Random numbers and running statistics would be others than those of the worker alone.
+        """
+        has_statistics = len(self.shape.forms) > len(self.shape.parameters)
+        return self.is_training and not (is_restricted(execution.status) or self.op.random or has_statistics)
 
     def recall(self, signature: tuple[object, ...]) -> Memo:
         """Return the memo of a signature."""
