@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from math import isfinite
@@ -22,9 +22,10 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.party.turns import yield_turn
 from syft_torch.federated import optimizers
 from syft_torch.federated.clients import Client, Job
-from syft_torch.federated.joint import MOST, find_obstacle, train_together
+from syft_torch.federated.joint import MOST, train_together
 from syft_torch.federated.layout import MAX_COUNT, Layout
 from syft_torch.federated.losses import Loss, ModelForms
+from syft_torch.federated.memory import uses_small_floats
 from syft_torch.federated.strategies import Update, is_finite
 from syft_torch.federated.training import Train
 from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
@@ -284,6 +285,19 @@ def can_stack(job: Job, wanted: str | None) -> bool:
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
     return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))
+
+
+def find_obstacle(shape: ModelForms, losses: Sequence[Loss]) -> str | None:
+    """Return why the models of several clients cannot be trained in one loop with the same results, or None."""
+    if len(shape.forms) > len(shape.parameters):
+        return "the model has running statistics, for instance batch norm"
+    if any(loss.is_random for loss in losses):
+        return "the model or the loss draws random numbers, for instance dropout"
+    if any(loss.differentiates for loss in losses):
+        return "the model or the loss computes gradients itself"
+    if any(uses_small_floats(loss) for loss in losses):
+        return "it computes with less than 32 bits, and its rounding would differ"
+    return None
 
 
 def _is_slow(job: Job, weights: int) -> bool:

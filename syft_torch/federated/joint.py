@@ -28,8 +28,6 @@ from syft_core.workers.addresses.local import LocalLocation
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Worker
 from syft_torch.federated import loops
-from syft_torch.federated.losses import Loss, ModelForms
-from syft_torch.federated.memory import uses_small_floats
 
 _log = logging.getLogger(__name__)
 MOST = 10
@@ -102,11 +100,14 @@ class Company:
         coming = {id(message) for _, message in near}
         self._declined = [message for _, message in trainings if id(message) not in coming]
         self._members: list[Member] = []
+        """Those who have come, and hold their locks until their messages are executed."""
+        self._has_computed = False
         self._outcomes: dict[int, Exception | None] = {}
 
     def run(self) -> dict[int, Exception | None]:
         """Execute all messages; return what each raised, or None, by the identity of the message."""
         self._welcome()
+        self._members.clear()
         for message in self._declined:
             self._ask(self._locations[id(message)], message)
         return self._outcomes
@@ -120,7 +121,8 @@ class Company:
         """Train the model of a worker when all others have come; return the difference and the mean loss."""
         self._members.append(member)
         self._welcome()
-        if member.outcome is None:
+        if not self._has_computed:
+            self._has_computed = True
             self._compute()
         if not isinstance(member.outcome, tuple):
             raise member.outcome or RuntimeError("a company has trained nothing")
@@ -135,6 +137,7 @@ class Company:
 
     def _ask(self, location: Location, message: Joinable) -> None:
         try:
+            self._yield_turn()
             location.ask(message)
             self._outcomes[id(message)] = None
         except Exception as error:  # noqa: BLE001  # it is reported, and the others go on
@@ -202,16 +205,3 @@ class Company:
             for member, block in reversed(entered):
                 with member.noting_errors():
                     block.__exit__(None, None, None)
-
-
-def find_obstacle(shape: ModelForms, losses: Sequence[Loss]) -> str | None:
-    """Return why the models of several clients cannot be trained in one loop with the same results, or None."""
-    if len(shape.forms) > len(shape.parameters):
-        return "the model has running statistics, for instance batch norm"
-    if any(loss.is_random for loss in losses):
-        return "the model or the loss draws random numbers, for instance dropout"
-    if any(loss.differentiates for loss in losses):
-        return "the model or the loss computes gradients itself"
-    if any(uses_small_floats(loss) for loss in losses):
-        return "it computes with less than 32 bits, and its rounding would differ"
-    return None

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -32,7 +32,7 @@ from syft_core.workers.running.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
 from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.joint import Company, Joinable, Member, find_obstacle
+from syft_torch.federated.joint import Company, Joinable, Member
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
@@ -263,13 +263,12 @@ class LoopOp:
             raise FederatedError.plan("loss", why)
 
     def may_join(self, execution: Execution) -> bool:
-        """Return whether a worker may train together with others: nothing restricts its data, and results are equal."""
-        return self.is_training and not (execution.status & RESTRICTED or self._obstacle)
+        """Return whether a worker may train together with others: nothing restricts its data, and no step is its own.
 
-    @cached_property
-    def _obstacle(self) -> str | None:
-        settings = self.task.settings
-        return find_obstacle(self.shape, self.losses) or optimizers.find_obstacle(settings.optimizer)
+        Random numbers and running statistics would be others than those of the worker alone.
+        """
+        has_statistics = len(self.shape.forms) > len(self.shape.parameters)
+        return self.is_training and not (execution.status & RESTRICTED or self.op.random or has_statistics)
 
     def recall(self, signature: tuple[object, ...]) -> Memo:
         """Return the memo of a signature."""

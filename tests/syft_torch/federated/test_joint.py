@@ -218,7 +218,7 @@ def test_others_use_the_workers_in_turns(hook: Any, group: Group, monkeypatch: p
     finally:
         is_wanted.reset(token)
 
-    assert free == [True] * 3
+    assert free == [True] * (5 + 3)  # before each worker comes, and after each batch
 
 
 def test_nothing_is_kept_if_nobody_waits_for_the_results(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,6 +270,16 @@ def test_fixed_tensors_are_those_that_each_worker_has(hook: Any, loops_run: list
 
     assert sorted(loops_run) == ["1", "4"]
     assert not torch.allclose(group.fetch(0), group.fetch(1))
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Dropout(), torch.nn.BatchNorm1d(4)], ids=["random", "statistics"])
+def test_models_that_differ_in_company_are_trained_alone(hook: Any, loops_run: list[str], layer: Any) -> None:
+    group = Group(hook, model=torch.nn.Sequential(layer, torch.nn.Linear(4, 3)))
+
+    assert group.train() == [None] * 5
+
+    assert loops_run == ["1"] * 5
+    assert torch.equal(group.fetch(3), group.train_alone(3))
 
 
 def test_more_workers_than_fit_a_loop_are_several_companies(hook: Any, loops_run: list[str]) -> None:
