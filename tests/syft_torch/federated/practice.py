@@ -122,8 +122,8 @@ def with_hook() -> nn.Module:
 
 
 def track_instances() -> nn.Module:
-    norm = nn.InstanceNorm1d(2, affine=True, track_running_stats=True)
-    return with_layer(lambda: nn.Sequential(nn.Unflatten(1, (2, 4)), norm, norm, nn.Flatten()))()
+    norm = nn.InstanceNorm2d(2, affine=True, track_running_stats=True)
+    return with_layer(lambda: nn.Sequential(nn.Unflatten(1, (2, 2, 2)), nn.Conv2d(2, 2, 1), norm, nn.Flatten()))()
 
 
 def normal(output: Any, target: Any) -> Any:

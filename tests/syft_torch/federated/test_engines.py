@@ -66,6 +66,16 @@ class Small(nn.Module):
         return (x.half() * 3).float()
 
 
+class Mixed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.linear(x).float()
+
+
 MODELS: dict[str, Any] = {
     "batch norm": (lambda: wide(nn.BatchNorm1d(8)), "running statistics"),
     "dropout": (lambda: wide(nn.Dropout()), "random numbers"),
@@ -76,6 +86,7 @@ MODELS: dict[str, Any] = {
     "convolutions": (lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 3, 2), nn.Flatten()), None),
     "recurrent": (Series, "random numbers"),  # torch's own function has dropout
     "small floats": (lambda: nn.Sequential(Cast(), wide().bfloat16()), "less than 32 bits"),
+    "autocast": (lambda: wide(Mixed()), "less than 32 bits"),
     "small floats within": (lambda: wide(Small()), "less than 32 bits"),
 }
 
