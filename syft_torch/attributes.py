@@ -41,6 +41,7 @@ from syft_torch.parameter import PLAIN_TYPES, exchange_all, has_hooks, require_a
 from syft_torch.placing import Placing
 from syft_torch.reading import name_storage, read_numbers
 from syft_torch.recording import find_state, hold_state
+from syft_torch.stand_ins import make_stand_ins
 from syft_torch.structural import MASKING, SELECTING, STRUCTURAL, TRANSPOSING, convolve, real_dtype
 from syft_torch.versions import run_engine
 from syft_torch.wrapper import Wrapper
@@ -569,6 +570,8 @@ class TorchAttributes(FrameworkAttributes):
             return [_zeros(known, device) for known in forms]
         return list(_Zeros.apply(forms, device, *differentiable))
 
+    stand_ins = staticmethod(make_stand_ins)
+
     def clear(self, tensor: Tensor) -> None:
         """Set a tensor to zeros, including the memory between its elements."""
         if (storage := _storage_of(tensor)) is not None and not tensor.is_meta:
@@ -891,7 +894,8 @@ class _Result(torch.autograd.Function):  # type: ignore[misc]  # torch's values 
     """A tensor as the result of an operation; a view of a leaf would not be one that may be changed in place."""
 
     @staticmethod
-    def forward(_ctx: Any, _start: Tensor, made: tuple[Tensor]) -> Tensor:
+    def forward(ctx: Any, _start: Tensor, made: tuple[Tensor]) -> Tensor:
+        ctx.storage = made[0].untyped_storage()._cdata
         return made[0]
 
     @staticmethod

@@ -46,9 +46,7 @@ FACTS_OF_FORM = words(
     "is_floating_point is_complex is_signed is_quantized is_nested __len__ itemsize element_size nbytes"
 )
 """Operations that can be answered from the form of a tensor."""
-FACTS_OF_LAYOUT = words(
-    "stride is_contiguous dim_order storage_offset is_same_size is_conj is_neg _is_view _is_zerotensor"
-)
+FACTS_OF_LAYOUT = words("stride is_contiguous dim_order storage_offset is_same_size is_conj is_neg _is_zerotensor")
 """Operations that say how a tensor lies in memory, or compare the forms of two."""
 STATES_FACT = (
     FACTS_OF_FORM
@@ -57,7 +55,7 @@ STATES_FACT = (
         "is_sparse_csr result_type get_device is_cpu is_cuda "
         "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu is_inference is_distributed "
         "_has_compatible_shallow_copy_type type dense_dim sparse_dim _dimI _dimV "
-        "retains_grad output_nr has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
+        "retains_grad has_names qscheme q_per_channel_axis is_pinned is_shared __dlpack_device__ grad_dtype"
     )
 )
 """Operations whose plain result follows from the form."""
@@ -290,7 +288,7 @@ PUBLIC = words(
     "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 zeta new_empty_strided to_padded_tensor "
     "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr embedding_renorm _is_all_true _is_any_true "
     "_nested_tensor_from_mask _pack_padded_sequence _pad_packed_sequence linspace logspace sampled_addmm spsolve "
-    "grad_dtype"
+    "grad_dtype _is_view output_nr"
 ) | words(
     "acos asin atan ceil clone cos cosh erf erfc expm1 floor frac lgamma log log10 log1p log2 mm powsum round sigmoid "
     "sin sinh tan tanh trunc",

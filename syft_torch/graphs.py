@@ -17,7 +17,7 @@ def find_saved(roots: Iterable[Tensor]) -> dict[int, int]:
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
-        for saved in _iter_saved(node):
+        for saved in iter_saved(node):
             storage = saved.untyped_storage()
             found[storage._cdata] = storage.nbytes()
         for following, _ in node.next_functions:
@@ -27,7 +27,7 @@ def find_saved(roots: Iterable[Tensor]) -> dict[int, int]:
     return found
 
 
-def _iter_saved(node: Nested) -> Iterator[Tensor]:
+def iter_saved(node: Nested) -> Iterator[Tensor]:
     """Yield the dense tensors that a node has saved and not yet freed, also those that were changed since."""
     kind = type(node)
     names = _names.get(kind)

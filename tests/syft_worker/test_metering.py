@@ -36,8 +36,8 @@ def run(op: str, *args: Any, result: int = 100, **kwargs: Any) -> Run:
 @pytest.mark.parametrize(
     ("op", "small", "large"),
     [
-        ("torch.arange", (0.0, 1.5), (0.0, 2.2e6)),
-        ("torch.arange", (0.0, 1.5, 1.25), (0.0, 1.5, 1.2e-6)),
+        ("torch.arange", (0.0, 1.5), (0.0, 2.2e15)),  # Larger than any memory, so it is refused before it runs.
+        ("torch.arange", (0.0, 1.5, 1.25), (0.0, 1.5, 1.2e-15)),
     ],
 )
 def test_a_result_is_refused_although_one_of_another_number_was_small(

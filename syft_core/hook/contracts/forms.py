@@ -114,3 +114,12 @@ class Forms:
     def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
         """Return zeros of these forms on the device of ``operands``; for autograd, they depend on the operands."""
         raise NotImplementedError
+
+    def stand_ins(self, twins: Sequence[Tensor], operands: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        """Return zeros in place of the results of a call that failed: nothing but their values tells that it did.
+
+        ``twins`` are the results of the same call on operands with other values, ``operands`` pairs of these and the
+        real ones. Memory and graph are like those of the twins.
+        """
+        forms = [self.form_of(twin) for twin in twins]
+        return self.zeros(forms, [real for _, real in operands])  # type: ignore[arg-type]  # every twin has a form

@@ -16,8 +16,6 @@ from typing import NoReturn
 
 from syft_core.exceptions import DomainError, OperationFailedError, SyftError, ValueRefusedError
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import framework_of
-from syft_core.hook.forms import Form
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Nested, Tensor
@@ -68,9 +66,9 @@ def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
     """Return zeros for the tensors of the result, and overwrite the targets of the call with zeros."""
     framework, call = execution.framework, (execution.args, execution.kwargs)
     pairs = list(zip(leaves((rehearsal.args, rehearsal.kwargs)), leaves(call), strict=True))
-    operands = [end for _, leaf in pairs if (end := plain_end(leaf)) is not None]
+    operands = [(plain_end(shadow), end) for shadow, leaf in pairs if (end := plain_end(leaf)) is not None]
     written = [
-        (plain_end(leaf), _form(shadow))
+        (plain_end(leaf), plain_end(shadow))
         for shadow, leaf in pairs
         if plain_end(leaf) is not None and any(leaf is target for target in execution.written)
     ]
@@ -78,11 +76,11 @@ def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
     made = [leaf for leaf in leaves(rehearsal.result) if plain_end(leaf) is not None and id(leaf) not in arguments]
     modes = execution.modes or framework.modes() or ""
     with framework.apply_modes(modes, *call):
-        zeros = framework.zeros([_form(leaf) for leaf in made], operands)
+        zeros = framework.stand_ins([plain_end(leaf) for leaf in made], operands)
         forms = snapshot_forms(execution.written)
         with restore_if_failed([target for target, _ in written]):
             for target, after in written:
-                framework.overwrite(target, *framework.zeros([after], operands))
+                framework.overwrite(target, *framework.stand_ins([after], operands))
     if forms != snapshot_forms(execution.written):  # It failed before it changed the form, which is not disclosed.
         execution.worker.note_form_change(execution.count, execution.peer)
     ends = iter(zeros)
@@ -96,11 +94,6 @@ def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
         return end if is_framework_tensor(type(leaf)) else rebuild(leaf, lambda _end: end)
 
     return map_leaves(replace, rehearsal.result)
-
-
-def _form(shadow: object) -> Form:
-    end = plain_end(shadow)
-    return framework_of(end).form_of(end)  # type: ignore[return-value]  # every shadow has a form
 
 
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:

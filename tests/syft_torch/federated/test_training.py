@@ -33,6 +33,7 @@ from syft_worker.quotas import QuotaGuard
 torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
+from syft_torch.federated import loops  # noqa: E402
 from syft_torch.federated.training import Evaluate  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
@@ -285,6 +286,24 @@ def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None
         setting.location.ask(setting.message(settings={**setting.settings, "epochs": 4000}))
 
 
+@pytest.mark.parametrize("field", ["weights", "correction"])
+def test_a_training_works_on_copies_of_weights_and_correction(
+    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    setting = Setting(hook, bob)
+    flat = {"weights": setting.weights, "correction": torch.full_like(setting.weights, 0.1)}
+    expected = setting.train(**flat)
+    stored = {name: tensor.clone().send(bob) for name, tensor in flat.items()}
+    value = bob.object_store.entry(stored[field].id_at_location).value
+    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", -1)
+    monkeypatch.setattr("syft_torch.federated.training.let_others_go_first", lambda: value.add_(1))
+
+    found = setting.train(**{name: pointer.child for name, pointer in stored.items()})
+
+    assert not value.equal(flat[field])
+    assert all(one.equal(other) for one, other in zip(found, expected, strict=True))
+
+
 def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:
     hook.local_worker.user = "ana"
     setting = Setting(hook, bob)
@@ -316,6 +335,7 @@ def test_trainings_reserve_what_they_need_until_they_end(hook: Any, bob: Any) ->
     first = start()
     account = guard.account_of("ana")
     needed, kept = account.reserved.bytes, next(each.bytes for each in guard.accounts)
+    assert needed >= setting.x.nbytes + setting.y.nbytes + loops.OPTIMIZER_STATES * setting.weights.nbytes
     guard.configure({"ana": Allowance(bytes=int(kept + 2.5 * needed))})
     second = start()
     assert account.reserved.bytes == 2 * needed > 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,7 @@ from syft_core.exceptions import (
     DomainError,
     GetNotPermittedError,
     OperationFailedError,
+    OperationNotAllowedError,
     SyftError,
     ValueRefusedError,
 )
@@ -31,6 +34,8 @@ from syft_core.messages import Describe
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.workers.seeing import permissions
+from syft_worker.allowances import Allowance
+from syft_worker.quotas import QuotaGuard
 
 F = torch.nn.functional
 
@@ -156,6 +161,81 @@ def test_a_restriction_without_a_layer_hides_failures_too(bob: Any, eve: Any, na
     one, other = (restrict_only(bob, torch.as_tensor(values).tolist()) for values in (works, fails))
 
     assert learn(lambda: call(one, public)) == learn(lambda: call(other, public))
+
+
+def _change_operand(result: Any, public: Any) -> Any:
+    public.detach().add_(1)
+    return result.sum().backward()
+
+
+def _pass_twice(result: Any, _public: Any) -> Any:
+    total = result.sum()
+    total.backward()
+    return total.backward()
+
+
+def _pass_on(result: Any, public: Any) -> Any:
+    (gradient,) = torch.autograd.grad(result.sum(), public, create_graph=True, allow_unused=True)
+    return None if gradient is None else (form_of(gradient), gradient.sum().backward())
+
+
+def _change_result(result: Any, _public: Any) -> Any:
+    return result.add_(1).sum().backward()
+
+
+AFTERWARDS = {
+    "an operand changes": _change_operand,
+    "two backward passes": _pass_twice,
+    "gradients of gradients": _pass_on,
+    "the result changes": _change_result,
+    "its view": lambda result, _public: result._is_view(),
+    "its place among results": lambda result, _public: result.output_nr,
+    "its memory": lambda result, _public: (result.storage_offset(), result.stride(), result.is_conj()),
+}
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_nothing_that_is_done_with_a_failed_result_tells_that_it_failed(bob: Any, eve: Any, name: str) -> None:
+    call, works, fails = ORACLES[name]
+
+    def observe(values: Any, then: Callable[[Any, Any], Any]) -> Any:
+        secret, leaf = private(bob, values), torch.arange(5.0, requires_grad=True).send(bob)
+        public = leaf * 1
+        try:
+            made = call(secret, public)
+        except (OperationNotAllowedError, ValueRefusedError) as error:  # It is refused whatever the values are.
+            return str(error)
+        parts = [part for part in (made if isinstance(made, tuple | list) else [made]) if part is not None]
+        return [learn(lambda part=part: then(part, public)) for part in parts], leaf.grad is None  # type: ignore[misc]
+
+    for then in AFTERWARDS.values():
+        assert hide_ids(observe(works, then)) == hide_ids(observe(fails, then))
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_failed_result_takes_as_much_of_a_quota_as_another(bob: Any, eve: Any, name: str) -> None:
+    call, works, fails = ORACLES[name]
+    bob.guard = QuotaGuard(bob, {"eve": Allowance(bytes=10**7)})
+    public = torch.arange(5.0).send(bob) * torch.ones((), requires_grad=True).send(bob)
+
+    def measure(values: Any) -> Any:
+        secret = private(bob, values)
+        kept = learn_and_keep(lambda: call(secret, public))
+        gc.collect()  # In one process, an error that was caught may keep pointers.
+        return learn(lambda: bob.remote.torch.zeros(10**8)), kept is None
+
+    assert measure(works) == measure(fails)
+
+
+def hide_ids(seen: Any) -> str:
+    """Return what was seen as text, without the ids of objects, which are random."""
+    return re.sub(r"\d{12,}", "an id", str(seen))
+
+
+def learn_and_keep(call: Callable[[], Any]) -> Any:
+    """Return the result of a call, or None if it is refused."""
+    with contextlib.suppress(SyftError):
+        return call()
 
 
 def test_a_binary_search_finds_nothing(bob: Any, eve: Any) -> None:
