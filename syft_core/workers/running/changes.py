@@ -11,7 +11,7 @@ from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.values import Nested, Tensor
-from syft_core.workers.party.status import POLICY, PRIVATE
+from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
@@ -26,7 +26,7 @@ def track(proceed: Stage, execution: Execution) -> Nested:
         return result
     worker, parents, lineage = execution.worker, execution.parents, execution.lineage
     access = lineage[0]
-    alike = not execution.status & (PRIVATE | POLICY) or (
+    alike = not execution.status & RESTRICTED or (
         worker.custom_policy is None and all(parent.access is access for parent in parents)
     )
     if not alike and any(target.access != access for target in execution.targets()):

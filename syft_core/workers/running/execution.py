@@ -13,7 +13,7 @@ from syft_core.hook.signatures import Memo, recall, signature_of
 from syft_core.messages import Placed, Run
 from syft_core.peer import Peer
 from syft_core.values import Args, Kwargs, Nested, Tensor
-from syft_core.workers.party.status import DELEGATED, MODES, OUT, POLICY, PRIVATE
+from syft_core.workers.party.status import DELEGATED, MODES, OUT, RESTRICTED
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.running.task import NUMBERS, Task
@@ -101,7 +101,7 @@ class Execution(Task):
     def is_readable(self) -> bool:
         """Whether the sender may have all operands."""
         if self._is_readable is None:
-            restricted = self.status & (PRIVATE | POLICY)
+            restricted = self.status & RESTRICTED
             self._is_readable = not restricted or may_leave(self.worker, self.parents, self.peer)
         return self._is_readable
 
