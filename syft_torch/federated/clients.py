@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
@@ -23,9 +23,11 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.federated.dataset import BaseDataset, FederatedDataset
+from syft_torch.federated.departures import Departures
 from syft_torch.federated.loops import Batches
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
+from syft_torch.federated.sums import take_released
 from syft_torch.federated.training import Evaluate, Train
 from syft_worker.desk.handle import RequestHandle
 
@@ -42,6 +44,8 @@ class Job:
     """Why owners should release updates that may not leave; "" means not to ask."""
     patience: float = 600.0
     """How many seconds to wait for their decision."""
+    departures: Departures = field(default_factory=Departures)
+    """Counts what has left the workers, also if a round does not wait for it any more."""
 
 
 @dataclass(eq=False)
@@ -170,7 +174,7 @@ class Client:
                 raise
         else:
             return found
-        released = RequestHandle.ask(self.location, ids, None, reason).wait(patience).get(reason)
+        released = take_released(RequestHandle.ask(self.location, ids, None, reason), patience, reason)
         return released if isinstance(released, list) else [released]
 
     def _send(self, programs: Programs, fixed: Sequence[Tensor], settings: Kwargs) -> tuple[tuple[Id, ...], Args]:
@@ -261,7 +265,7 @@ class Clients(Mapping[Id, Client]):
 
     def __init__(self, data: FederatedDataset) -> None:
         owner = current_worker()
-        self._clients = {id: Client(owner.location_of(id), found) for id, found in data.datasets.items()}
+        self._clients = {id: Client(owner.location_of(id), found) for id, found in data.by_worker.items()}
         self._ids = list(self._clients)
 
     def at(self, place: int) -> Client:

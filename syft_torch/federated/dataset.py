@@ -190,25 +190,30 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     """The datasets of several workers, by the worker or its id; a worker may have several."""
 
     def __init__(self, datasets: Iterable[BaseDataset]) -> None:
-        self.datasets: ByWorker[list[BaseDataset]] = ByWorker()
+        self.by_worker: ByWorker[list[BaseDataset]] = ByWorker()
         for dataset in datasets:
             if not isinstance(dataset, BaseDataset):
                 raise FederatedError.not_a_dataset(type(dataset).__name__)
             if dataset.location is None:
                 raise FederatedError.local_dataset(len(dataset))
-            self.datasets.setdefault(dataset.location.id, []).append(dataset)
+            self.by_worker.setdefault(dataset.location.id, []).append(dataset)
             dataset.part_of.add(self)
         self._merged: dict[Id, BaseDataset] = {}
 
     @property
+    def datasets(self) -> ByWorker[BaseDataset]:
+        """The dataset of each worker, as ``federated[worker]`` returns it."""
+        return ByWorker({id: self[id] for id in self.by_worker})
+
+    @property
     def workers(self) -> list[Id]:
         """The ids of the workers."""
-        return list(self.datasets)
+        return list(self.by_worker)
 
     def __getitem__(self, worker: WorkerLike) -> BaseDataset:
         """Return the dataset of a worker; several are joined there."""
         id = _id_of(worker)
-        found = self.datasets[id]
+        found = self.by_worker[id]
         if len(found) == 1:
             return found[0]
         if id not in self._merged:
@@ -219,27 +224,27 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     def get_dataset(self, worker: WorkerLike) -> BaseDataset:
         """Fetch the dataset of a worker, and remove it from this one."""
         dataset, id = self[worker], _id_of(worker)
-        for part in (dataset, *self.datasets[id]):
+        for part in (dataset, *self.by_worker[id]):
             part.part_of.discard(self)
         try:
             dataset.get()
         except BaseException:
-            for part in (dataset, *self.datasets[id]):
+            for part in (dataset, *self.by_worker[id]):
                 part.part_of.add(self)
             raise
-        del self.datasets[id]
+        del self.by_worker[id]
         self._merged.pop(id, None)
         return dataset
 
     def count(self, worker: WorkerLike) -> int:
         """Return how many samples a worker has."""
-        return sum(map(len, self.datasets[_id_of(worker)]))
+        return sum(map(len, self.by_worker[_id_of(worker)]))
 
     def __iter__(self) -> Iterator[BaseDataset]:
-        return (dataset for found in self.datasets.values() for dataset in found)
+        return (dataset for found in self.by_worker.values() for dataset in found)
 
     def __len__(self) -> int:
-        return sum(map(self.count, self.datasets))
+        return sum(map(self.count, self.by_worker))
 
     def __repr__(self) -> str:
         text = f"FederatedDataset\n    Distributed accross: {', '.join(map(str, self.workers))}\n"

@@ -101,9 +101,7 @@ class Acceptance:
 
 def explain(error: Exception) -> str:
     """Return the text of an error: a worker sends only what the reader may know."""
-    if isinstance(error, ReleasePendingError):
-        return f"{error}, or give owners more time: `FederatedTrainer(..., patience=3600)`"
-    if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError):
+    if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError | ReleasePendingError):
         return f'{error}, or let the trainer ask for each result: `FederatedTrainer(..., reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
@@ -171,6 +169,7 @@ class Engine:
     def _train(self, task: Task, client: Client) -> Update:
         settings = task.job.settings
         difference, loss = client.train(task.job, task.find_weights, task.seed, task.correction, task.result)
+        task.job.departures.add_update(client.id)
         return Update(client.id, difference, client.samples, loss, client.count_steps(settings), find_lr(settings))
 
 

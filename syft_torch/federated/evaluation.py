@@ -13,6 +13,7 @@ from syft_core.peer import Id
 from syft_core.pictures import html_table, text_table
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.federated.averages import Average, WeightedMean, find_average
+from syft_torch.federated.history import write_number
 from syft_torch.federated.metrics import Metric
 
 
@@ -62,8 +63,8 @@ class Evaluation(dict[str, Nested]):
         }
 
     def _cells(self) -> list[tuple[str, ...]]:
-        rows = [(str(w), str(self.counts[w]), *map(_write, found.values())) for w, found in self.workers.items()]
-        return [*rows, ("all", str(self.samples), *map(_write, self.values()))]
+        rows = [(str(w), str(self.counts[w]), *map(write_number, found.values())) for w, found in self.workers.items()]
+        return [*rows, ("all", str(self.samples), *map(write_number, self.values()))]
 
     def __str__(self) -> str:
         out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
@@ -73,10 +74,6 @@ class Evaluation(dict[str, Nested]):
 
     def _repr_html_(self) -> str:
         return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
-
-
-def _write(value: Nested) -> str:
-    return str(value.tolist()) if isinstance(value, torch.Tensor) else f"{value:.4g}"
 
 
 # --- the recorded functions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated.averages import Average
 from syft_torch.federated.clients import Client, Clients, Job, Measurement, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset, is_remote
+from syft_torch.federated.departures import Departures
 from syft_torch.federated.engines import (
     Acceptance,
     ClientOutcome,
@@ -53,7 +53,9 @@ from syft_torch.federated.layout import Layout, Remade
 from syft_torch.federated.loops import Batches, Settings, is_size
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.population import Population
+from syft_torch.federated.progress import Progress
 from syft_torch.federated.schedules import RoundOptimizer
+from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import (
     FedAvg,
     Strategy,
@@ -140,6 +142,7 @@ class FederatedTrainer:
         self.model, self.loss, self.data = model, loss, data
         self.strategy = FedAvg() if strategy is None else strategy
         self.history = History()
+        self._departures = Departures()
         self._is_free = threading.Lock()
         """Held while the trainer trains."""
         self._starts = 0
@@ -185,7 +188,8 @@ class FederatedTrainer:
         name, groups = self._schedule.describe()
         settings = {**self._settings, "optimizer": name, "groups": groups}
         recorded, parts = self._recorded, len(self._forms)
-        return Job(recorded.programs, recorded.fixed, settings, parts, self._reason, self._patience)
+        asking = self._reason, self._patience
+        return Job(recorded.programs, recorded.fixed, settings, parts, *asking, self._departures)
 
     def _begin_strategy(self) -> None:
         settings = self._job.settings
@@ -310,46 +314,69 @@ class FederatedTrainer:
 
     # --- training
 
-    def fit(self, rounds: int, checkpoint: str | Path | None = None, progress: bool | None = None) -> History:
+    def fit(
+        self,
+        rounds: int,
+        checkpoint: str | Path | None = None,
+        progress: bool | None = None,
+        *,
+        evaluate_every: int | None = None,
+        held_out: FederatedDataset | Population | None = None,
+        metrics: Mapping[str, Function] | None = None,
+        stopping: EarlyStopping | None = None,
+    ) -> History:
         """Train for some rounds, and return the history of all rounds.
 
         With ``checkpoint``, write the state of the run to this file after each round. If the file exists, the run
         continues where it ended, so a program that was interrupted is simply started again; the rounds that it has
-        done count. ``progress`` is whether to show a line about each round; by default in a terminal.
+        done count. ``progress`` is whether to show a line about each round; by default in a terminal or a notebook.
+
+        With ``evaluate_every``, the model is evaluated after every so many rounds, and after the last one; on
+        ``held_out``, which nobody trains on, or on the data of the trainer. ``metrics`` are those of ``evaluate``, and
+        the history has what they were. ``stopping`` ends the run early. Any of these means to evaluate after each
+        round, unless ``evaluate_every`` is given.
         """
         if type(rounds) is not int or rounds < 0:
             raise FederatedError.trainer(f"rounds is {rounds!r}", "pass an integer that is not negative")
+        watch = Watch(evaluate_every, held_out, metrics, stopping)
         if not self._is_free.acquire(blocking=False):
             raise FederatedError.trainer("this trainer trains in another thread", "wait for it, or make another one")
         try:
-            self._fit(rounds, checkpoint, progress)
+            self._fit(rounds, checkpoint, progress, watch)
         finally:
             self._is_free.release()
         return self.history
 
-    def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None) -> None:
+    def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None, watch: Watch) -> None:
         self._refresh()
-        last = len(self.history) + rounds
+        if watch.every is not None:
+            watch.require_metric(list(self._prepare_evaluation(watch.held_out, watch.metrics)[2]))
+        done = len(self.history)
+        last = done + rounds
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None:
             self._require_checkpoint(path)
             if path.exists():
-                self._restore(path)
-        show = _Progress(last, sys.stderr.isatty() if progress is None else progress)
+                kept = self._restore(path)
+                watch.begin(self.history.rows[done:], kept)
+        show = Progress(last, progress)
         with self._deadline(self.clients):
-            for row in self._run_rounds(last):
+            for row in self._run_rounds(last, watch):
                 self.history.rows.append(row)
                 self._schedule.step(row.loss)
+                watch.observe(row, row.round == last, self.evaluate, self._read_weights)
                 if path is not None:
-                    self._save(path)
+                    self._save(path, watch.tensors)
                 show.update(row)
         show.end()
+        if watch.restore(self._set_weights) and path is not None:
+            self._save(path, watch.tensors)
 
-    def _run_rounds(self, last: int) -> Iterator[Row]:
+    def _run_rounds(self, last: int, watch: Watch) -> Iterator[Row]:
         """Yield a row for each round; the model has its weights by then."""
         run = self._run_round if self._buffer is None else self._run_buffer
         try:
-            while len(self.history) < last:
+            while len(self.history) < last and not watch.has_ended:
                 self._refresh()
                 yield run(len(self.history) + 1)
         finally:
@@ -554,10 +581,7 @@ class FederatedTrainer:
         all samples of a worker leave it; one whose sums are not finite is left out.
         """
         weights = self.weights
-        clients = self.clients if data is None else make_clients(data)
-        forms = self._find_forms_of(clients)
-        functions = {"loss": self.loss, **(choose_metrics(forms) if metrics is None else metrics)}
-        measurement, averages = self._measure(functions, forms)
+        clients, measurement, functions, averages = self._prepare_evaluation(data, metrics)
         found = Evaluation(functions, averages)
 
         def measure(client: Client) -> tuple[Tensor, int]:
@@ -568,12 +592,26 @@ class FederatedTrainer:
                 if isinstance(outcome, Exception):
                     found.left_out[client.id] = explain(outcome)
                 else:
+                    self._departures.add_evaluation(client.id)
                     found.add(client.id, *outcome)
         if not found.samples:
             reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
             raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
         self._evaluation = found
         return found
+
+    def _prepare_evaluation(
+        self, data: FederatedDataset | Population | None, metrics: Mapping[str, Function] | None
+    ) -> tuple[Clients, Measurement, dict[str, Function], list[Average]]:
+        """Return who measures what: the clients, what they run, the metrics, and how those are combined."""
+        clients, counts = self.clients if data is None else make_clients(data), self._counts
+        try:
+            forms = self._find_forms_of(clients)
+            functions = {"loss": self.loss, **(choose_metrics(forms) if metrics is None else metrics)}
+            measurement, averages = self._measure(functions, forms)
+        finally:
+            self._counts = counts  # The next round has batches of the data for training.
+        return clients, measurement, functions, averages
 
     def _find_forms_of(self, clients: Clients) -> list[Form]:
         kept = self.clients
@@ -604,7 +642,7 @@ class FederatedTrainer:
     # --- pages and files
 
     def report(self, path: str | Path) -> None:
-        """Write a page about the run: its settings, the loss by round, who took part, and the last evaluation."""
+        """Write a page: settings, losses and metrics by round, who took part, the last evaluation, and what left."""
         self._refresh()
         settings = self._job.settings
         facts = [
@@ -618,8 +656,13 @@ class FederatedTrainer:
             ("engine", self._engine.name),
             ("rounds", str(len(self.history))),
         ]
-        more = "" if self._evaluation is None else f"<h2>Evaluation</h2>{self._evaluation._repr_html_()}"
-        write_report(path, "Federated training", facts, self.history, more)
+        found = self._evaluation
+        evaluated = "<p>not evaluated yet: call `evaluate`, or `fit(..., evaluate_every=1)`</p>"
+        sections = {
+            "Last evaluation": evaluated if found is None else found._repr_html_(),
+            "What has left each worker": self._departures.to_html(),
+        }
+        write_report(path, "Federated training", facts, self.history, sections)
 
     def _identify(self) -> Kwargs:
         """Return what a run must have in common with its checkpoint."""
@@ -643,18 +686,22 @@ class FederatedTrainer:
         if not path.parent.is_dir():
             raise FederatedError.checkpoint(str(path), "its folder does not exist", "make it first")
 
-    def _save(self, path: Path) -> None:
+    def _save(self, path: Path, watched: Mapping[str, Tensor]) -> None:
         tensors, numbers = checkpoints.dump_strategy(self.strategy)
-        kept = {"weights": self._read_weights(), **{f"strategy/{name}": tensor for name, tensor in tensors.items()}}
+        kept = {
+            "weights": self._read_weights(),
+            **watched,
+            **{f"strategy/{name}": tensor for name, tensor in tensors.items()},
+        }
         facts: Kwargs = {"run": self._identify(), "strategy": numbers, "history": self.history.dump()}
-        facts["starts"] = self._starts
+        facts |= {"starts": self._starts, "departures": self._departures.dump()}
         try:
             checkpoints.save(path, checkpoints.Checkpoint(kept, facts))
         except OSError as error:
             raise FederatedError.unwritten(str(path), error.strerror or str(error)) from None
 
-    def _restore(self, path: Path) -> None:
-        """Continue from a checkpoint, unless this trainer has done its rounds itself."""
+    def _restore(self, path: Path) -> Mapping[str, Tensor]:
+        """Continue from a checkpoint, unless this trainer has done its rounds itself; return its tensors."""
         found = checkpoints.load(path)
         run, here = found.facts["run"], self._identify()
         advice = "use the model, strategy and seed that it was made with, or another file"
@@ -670,30 +717,10 @@ class FederatedTrainer:
         self._set_weights(found.tensors["weights"])
         self.history.rows = History.load(found.facts["history"]).rows
         self._starts = found.facts["starts"]
+        self._departures.load(found.facts.get("departures", {}))
         self._schedule.begin(self.history.losses)
         self._refresh()
-
-
-class _Progress:
-    """Shows one line about the run."""
-
-    def __init__(self, last: int, is_shown: bool) -> None:
-        self._last, self._is_shown, self._is_begun = last, is_shown, False
-
-    def update(self, row: Row) -> None:
-        """Show a round."""
-        if self._is_shown:
-            out = f", {len(row.left_out)} left out" if row.left_out else ""
-            text = f"round {row.round}/{self._last}  loss {row.loss:.4f}  {len(row.workers)} workers{out}"
-            text += f"  {row.seconds:.1f} s"
-            sys.stderr.write(f"\r{text:<78}")
-            sys.stderr.flush()
-            self._is_begun = True
-
-    def end(self) -> None:
-        """End the line."""
-        if self._is_begun:
-            sys.stderr.write("\n")
+        return found.tensors
 
 
 # --- the recorded functions

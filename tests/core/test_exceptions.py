@@ -410,6 +410,11 @@ TEXTS = {
         "cannot go on: request 3 to worker 'bob' is waiting for its owner; wait longer, or look again with "
         "`request.state`",
     ),
+    ("ReleasePendingError", "in_time"): (
+        (3, "bob", 600.0),
+        "cannot go on: the owner of worker 'bob' has not decided on request 3 within 600 seconds; give owners more "
+        "time, e.g. `patience=3600`, and ask again",
+    ),
     ("ReleaseDeniedError", "to_fetch"): (
         ("eve", 7, "bob", 3, " (too detailed)"),
         "cannot get object 7 from worker 'bob' as 'eve': its owner denied request 3 (too detailed); ask again with "

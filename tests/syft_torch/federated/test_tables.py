@@ -209,7 +209,7 @@ def test_derived_data_is_found_again_after_a_restart(workers: list[Any], hook: A
     data = find(workers, missing="mean")
     train, _ = fl.train_test_split(data)
     scaled = fl.Scaling.fit(train).apply(train)
-    dataset = scaled.datasets["north"][0]
+    dataset = scaled["north"]
     before = dataset.data.copy().get()
     workers[0].clear_objects()
     workers[0].load_data([make_table(0).name_columns(*COLUMNS).tag("#patients")])
