@@ -11,6 +11,7 @@ import pytest
 
 from syft_core import exceptions
 from syft_core.exceptions import SyftError
+from syft_core.packages import PACKAGES
 
 FEATURES = ("syft_core.network", "syft_core.plans", "syft_mpc", "syft_ray", "syft_worker", "syft_worker.desk")
 CLASSES = {
@@ -1005,7 +1006,7 @@ def writers() -> set[tuple[str, str]]:
 def calls_of_texts() -> list[tuple[str, exceptions.Text, ast.Call]]:
     """Return every call of a text in the packages, with its place."""
     found = []
-    for package in ("syft_core", "syft_torch", "syft_numpy"):
+    for package in PACKAGES:
         for path in (Path(exceptions.__file__).parents[1] / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
