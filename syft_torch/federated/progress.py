@@ -6,7 +6,7 @@ from syft_core.display import Display, Nowhere, Terminal, find_display
 from syft_torch.federated.history import Row, write_number
 
 
-class Progress:
+class RunLine:
     """Shows one line about a run, in place of the one before."""
 
     def __init__(self, last: int, is_wanted: bool | None) -> None:

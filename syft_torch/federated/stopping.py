@@ -59,10 +59,10 @@ class Watch:
 
     def __init__(
         self,
-        every: int | None,
-        held_out: FederatedDataset | Population | None,
-        metrics: Mapping[str, Function] | None,
-        stopping: EarlyStopping | None,
+        every: int | None = None,
+        held_out: FederatedDataset | Population | None = None,
+        metrics: Mapping[str, Function] | None = None,
+        stopping: EarlyStopping | None = None,
     ) -> None:
         if every is None and (held_out is not None or metrics is not None or stopping is not None):
             every = 1

@@ -53,7 +53,7 @@ from syft_torch.federated.layout import Layout, Remade
 from syft_torch.federated.loops import Batches, Settings, is_size
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.population import Population
-from syft_torch.federated.progress import Progress
+from syft_torch.federated.progress import RunLine
 from syft_torch.federated.schedules import RoundOptimizer
 from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import (
@@ -142,7 +142,7 @@ class FederatedTrainer:
         self.model, self.loss, self.data = model, loss, data
         self.strategy = FedAvg() if strategy is None else strategy
         self.history = History()
-        self._departures = Departures()
+        self._departures, self._watch = Departures(), Watch()
         self._is_free = threading.Lock()
         """Held while the trainer trains."""
         self._starts = 0
@@ -349,6 +349,7 @@ class FederatedTrainer:
 
     def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None, watch: Watch) -> None:
         self._refresh()
+        self._watch = watch
         if watch.every is not None:
             watch.require_metric(list(self._prepare_evaluation(watch.held_out, watch.metrics)[2]))
         done = len(self.history)
@@ -359,18 +360,18 @@ class FederatedTrainer:
             if path.exists():
                 kept = self._restore(path)
                 watch.begin(self.history.rows[done:], kept)
-        show = Progress(last, progress)
+        show = RunLine(last, progress)
         with self._deadline(self.clients):
             for row in self._run_rounds(last, watch):
                 self.history.rows.append(row)
                 self._schedule.step(row.loss)
                 watch.observe(row, row.round == last, self.evaluate, self._read_weights)
                 if path is not None:
-                    self._save(path, watch.tensors)
+                    self._save(path)
                 show.update(row)
         show.end()
         if watch.restore(self._set_weights) and path is not None:
-            self._save(path, watch.tensors)
+            self._save(path)
 
     def _run_rounds(self, last: int, watch: Watch) -> Iterator[Row]:
         """Yield a row for each round; the model has its weights by then."""
@@ -686,11 +687,11 @@ class FederatedTrainer:
         if not path.parent.is_dir():
             raise FederatedError.checkpoint(str(path), "its folder does not exist", "make it first")
 
-    def _save(self, path: Path, watched: Mapping[str, Tensor]) -> None:
+    def _save(self, path: Path) -> None:
         tensors, numbers = checkpoints.dump_strategy(self.strategy)
         kept = {
             "weights": self._read_weights(),
-            **watched,
+            **self._watch.tensors,
             **{f"strategy/{name}": tensor for name, tensor in tensors.items()},
         }
         facts: Kwargs = {"run": self._identify(), "strategy": numbers, "history": self.history.dump()}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from array import array
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.values import Table, Tensor
+from syft_core.values import Json, Table, Tensor
 from syft_core.workers.party.store import Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import split_failures, tags_of
@@ -23,11 +24,11 @@ MAX_SEARCHED = 2_000_000
 """In how many numbers of the data they are looked for."""
 CHUNK = 65_536
 MAX_NAMED = 20
-_PRECISIONS = ("bfloat16", "float16", "float32")
-"""The types to which numbers are rounded before they are compared, the coarsest first."""
-_SHIFTS = {"float16": 2**-7, "bfloat16": 2**-5, "float32": 2**-18, "": 2**-40}
-"""By how much to change a number, relatively, to get another one that might as well have been in the data."""
-_Row: TypeAlias = tuple[Any, ...]
+_SHIFTS = {8: 2**-5, 11: 2**-7, 24: 2**-18, 53: 2**-40}
+"""By how much to change a number, relatively, to get another one that might as well have been in the data; by the
+digits that it has, in bits: the coarsest floating-point numbers have 8, those of Python 53."""
+_EXACT = 53
+_Row: TypeAlias = tuple[Json, ...]
 
 
 def compare(worker: Worker, copy: Stored) -> Table:
@@ -69,8 +70,7 @@ class _Compared:
 
     def __init__(self, value: Tensor, data: Tensor, name: str, names: list[str]) -> None:
         self._value, self._data, self._name, self._names = value, data, name, names
-        kinds = {str(tensor.dtype).rpartition(".")[2] for tensor in (value, data)}
-        self._precision = next((kind for kind in _PRECISIONS if kind in kinds), "")
+        self._bits = min(_count_bits(value), _count_bits(data))
 
     def describe_rows(self) -> str:
         """Say how many rows of the value are rows of the data; "" if none is, or it has rows of another size."""
@@ -108,12 +108,12 @@ class _Compared:
         text = f"{count} of its {len(wanted)} different numbers are {where}: it may have data"
         return text if count else ""
 
-    def _find(self, wanted: set[Any]) -> dict[int, set[Any]]:
+    def _find(self, wanted: set[Json]) -> dict[int, set[Json]]:
         """Return which numbers each column has; of those that are not whole, none if others are as frequent."""
         real = set(filter(_is_real, wanted))
         others = _make_others(real)
-        found: dict[int, set[Any]] = {}
-        by_chance: set[Any] = set()
+        found: dict[int, set[Json]] = {}
+        by_chance: set[Json] = set()
         for place, numbers in self._iter_columns():
             if both := wanted & numbers:
                 found.setdefault(place, set()).update(both)
@@ -129,7 +129,7 @@ class _Compared:
         known = [repr(self._names[place]) if place < len(self._names) else str(place) for place in places]
         return f"in column{'s' * (len(known) > 1)} {_list(known)} of {self._name}"
 
-    def _iter_columns(self) -> Iterator[tuple[int, set[Any]]]:
+    def _iter_columns(self) -> Iterator[tuple[int, set[Json]]]:
         """Yield the numbers of each column; of data without columns, all numbers in parts."""
         if len(self._data.shape) == 2 and self._data.shape[1] <= MAX_ROWS:
             rows = max(MAX_SEARCHED // max(self._data.shape[1], 1), 1)
@@ -150,39 +150,49 @@ class _Compared:
     def _read_rows(self, rows: Tensor) -> Iterator[_Row]:
         """Yield rows of numbers, in which those that are missing are equal."""
         width = rows.shape[1]
-        numbers = _round(rows.reshape(-1).tolist(), self._precision)
+        numbers = _round(rows.reshape(-1).tolist(), self._bits)
         for start in range(0, rows.shape[0] * width, max(width, 1)):
             yield tuple(numbers[start : start + width])
 
 
 def _make_others(numbers: set[float]) -> set[float]:
     """Return other numbers that might as well have been in the data: close ones, with as many digits."""
-    kinds = [kind for kind in _PRECISIONS if set(_round(list(numbers), kind)) == numbers]
-    kind = kinds[0] if kinds else ""
-    return set(_round([number * (1 + _SHIFTS[kind]) for number in numbers], kind))
+    bits = next(bits for bits in _SHIFTS if set(_round(list(numbers), bits)) == numbers)
+    return set(_round([number * (1 + _SHIFTS[bits]) for number in numbers], bits))
+
+
+def _count_bits(tensor: Tensor) -> int:
+    """Return how many digits the floating-point numbers of a tensor have, in bits."""
+    numbers = tensor.reshape(-1)[:MAX_ROWS].tolist()
+    size = re.search(r"(16|32)$", str(tensor.dtype))
+    if size is None or not all(type(number) is float for number in numbers):
+        return _EXACT
+    if size[1] == "32":
+        return 24
+    return 8 if _round(numbers, 8) == _round(numbers, _EXACT) else 11
 
 
 def _is_real(number: object) -> bool:
     return type(number) is float and not number.is_integer()
 
 
-def _round(numbers: list[Any], precision: str) -> list[Any]:
-    """Return numbers rounded to a type, and None for those that are missing."""
-    if precision and all(type(number) in (float, int, bool) for number in numbers):
+def _round(numbers: list[Json], bits: int) -> list[Json]:
+    """Return numbers with so many digits, and None for those that are missing."""
+    if bits < _EXACT and all(type(number) in (float, int, bool) for number in numbers):
         numbers = _to_single(numbers)
-        if precision != "float32":
-            numbers = list(map(_HALF[precision], numbers))
+        if bits < 24:
+            numbers = list(map(_to_8_bits if bits == 8 else _to_11_bits, numbers))
     return [None if number != number else number for number in numbers]  # noqa: PLR0124  # NaN is not equal to itself
 
 
-def _to_single(numbers: list[Any]) -> list[Any]:
+def _to_single(numbers: list[Json]) -> list[Json]:
     try:
         return array("f", numbers).tolist()
     except OverflowError:  # A whole number of more than 1,000 bits.
-        return [float("nan")] * len(numbers)
+        return [math.nan] * len(numbers)
 
 
-def _to_float16(number: float) -> float:
+def _to_11_bits(number: float) -> float:
     try:
         (rounded,) = struct.unpack("<e", struct.pack("<e", number))
     except OverflowError:
@@ -190,15 +200,12 @@ def _to_float16(number: float) -> float:
     return float(rounded)
 
 
-def _to_bfloat16(number: float) -> float:
-    (bits,) = struct.unpack("<I", struct.pack("<f", number))
+def _to_8_bits(number: float) -> float:
     if not math.isfinite(number):
         return number
+    (bits,) = struct.unpack("<I", struct.pack("<f", number))
     (rounded,) = struct.unpack("<f", struct.pack("<I", (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000))
     return float(rounded)
-
-
-_HALF = {"float16": _to_float16, "bfloat16": _to_bfloat16}
 
 
 def _list(names: list[str]) -> str:
