@@ -275,9 +275,7 @@ class Recorder(Location):
         given = loosen((message.args, message.kwargs or {}))
         args, kwargs = map_leaves(self._template, given)
         if op.disclosure(*map_leaves(self._value, given)) == "form":
-            advice = (
-                f"use `{op.instead}`" if op.instead else "use operations of fixed shapes, e.g. `torch.where`"
-            )
+            advice = f"use `{op.instead}`" if op.instead else "use operations of fixed shapes, e.g. `torch.where`"
             self.refuse(f"calls {op.attr!r}, whose result has a shape that depends on values", advice, line)
         message.args, message.kwargs = map_leaves(to_plain, given)
         try:
