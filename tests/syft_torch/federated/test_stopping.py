@@ -142,6 +142,7 @@ def test_what_is_better(options: Any, value: float, best: float | None, expected
         ({"evaluate_every": 0}, "evaluate_every is 0"),
         ({"evaluate_every": True}, "evaluate_every is True"),
         ({"held_out": torch.zeros(3)}, "the held-out data is a Tensor"),
+        ({"held_out": fl.FederatedDataset([])}, "the dataset has no workers"),
         ({"stopping": "loss"}, "stopping is 'loss'"),
         ({"stopping": fl.EarlyStopping("auc", larger_is_better=True)}, "the evaluation has loss, accuracy"),
         ({"metrics": {"root": lambda o, t: nn.functional.cross_entropy(o, t).sqrt()}}, "cannot combine the metric"),
