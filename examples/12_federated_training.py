@@ -46,7 +46,7 @@ print("By hand: the model travels to each batch, and back.")
 model = make_model()
 optimizer = optim.SGD(model.parameters(), lr=0.2)
 loader = fl.FederatedDataLoader(train, batch_size=64, shuffle=True)
-for _ in range(3):
+for _ in range(2):
     for data, target in loader:
         model.send(data.location)
         optimizer.zero_grad()
@@ -62,7 +62,7 @@ print("With a trainer: each owner trains on all of its data, and the model is av
 trainer = fl.FederatedTrainer(
     make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.2), train, epochs=3, batch_size=32
 )
-history = trainer.fit(rounds=5)
+history = trainer.fit(rounds=4)
 print(history)
 accuracy = find_accuracy(trainer.model)
 print(f"  accuracy {accuracy:.3f}\n")
@@ -82,6 +82,6 @@ broken.copy_(broken * 0 + 7)  # All of its labels are wrong.
 robust = fl.FederatedTrainer(
     make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.2), train, fl.Median(), epochs=3
 )
-robust.fit(rounds=5)
+robust.fit(rounds=2)
 print(f"  accuracy {find_accuracy(robust.model):.3f}")
 assert find_accuracy(robust.model) > 0.7

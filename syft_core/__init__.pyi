@@ -6,6 +6,7 @@ import syft_worker
 from syft_core import cli as cli
 from syft_core import demo as demo
 from syft_core import departures as departures
+from syft_core import display as display
 from syft_core import exceptions as exceptions
 from syft_core import files as files
 from syft_core import hook as hook
@@ -16,6 +17,7 @@ from syft_core import location as location
 from syft_core import messages as messages
 from syft_core import network as network
 from syft_core import notebooks as notebooks
+from syft_core import packages as packages
 from syft_core import peer as peer
 from syft_core import pictures as pictures
 from syft_core import plans as plans

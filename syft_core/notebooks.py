@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Literal
 
-PACKAGES = ("syft_core", "syft_torch", "syft_numpy")
+from syft_core.packages import PACKAGES
+
 _shown: Literal["short", "full"] = "short"
 
 

@@ -16,6 +16,9 @@ class TorchTensor(Sharing, Travelling, Identified):
     None of them replaces one of torch's own.
     """
 
+    child: Tensor
+    """The next layer of a wrapper; a plain tensor has none."""
+
     @property
     def native_shape(self) -> torch.Size:
         """The native shape."""

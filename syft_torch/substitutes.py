@@ -18,6 +18,7 @@ import torch
 from syft_core.exceptions import WrapperLeakError
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
+from syft_core.packages import FEATURES
 from syft_core.plans.recording import Recorder
 from syft_core.plans.traced import is_traced
 from syft_core.pointers.pointer_tensor import PointerTensor
@@ -211,7 +212,8 @@ def _exclude_library(make: Function, *args: object, **kwargs: object) -> Nested:
 @functools.cache
 def _skip_this_library() -> None:
     rules = import_module("torch._dynamo.trace_rules")
-    rules.add("syft_core")
+    for package in FEATURES:
+        rules.add(package)
     for module in pkgutil.iter_modules([str(Path(__file__).parent)], "syft_torch."):
         if module.name != __name__:
             rules.add(module.name)

@@ -17,12 +17,16 @@ from syft_core.exceptions import ConfigurationError, SyftError
 from syft_core.files import require_secrecy
 from syft_core.network.address import Address
 from syft_core.network.server import make_server_context
+from syft_worker.allowances import DEFAULT
 from syft_worker.certificates import check_validity
 from syft_worker.config import PeerConfig, WorkerConfig
 from syft_worker.data import DataSource, choose_backend
+from syft_worker.desk.approvals import explain_user
 from syft_worker.notices import is_address
 from syft_worker.tokens import TokenFile
 
+USER = "user"
+"""The name of whoever has the secret of a worker without tokens and certificates."""
 PEER_SECONDS = 0.8
 """How long a peer may take to accept a connection."""
 _ONE_TENSOR = frozenset({".npy", ".csv", ".parquet"})
@@ -30,7 +34,10 @@ _ONE_TENSOR = frozenset({".npy", ".csv", ".parquet"})
 
 
 def find_problems(config: WorkerConfig, peers: bool = True) -> list[str]:
-    """Return everything that would keep a worker from starting and, with ``peers``, which peers cannot be reached."""
+    """Return everything that would keep a worker from starting.
+
+    With ``peers``, add what may be in order later: peers that cannot be reached, and rules for users without a token.
+    """
     problems = list(_collect([config.require_valid, lambda: choose_backend(config.framework)]))
     for source in config.data:
         problems += _check_data(source)
@@ -40,7 +47,7 @@ def find_problems(config: WorkerConfig, peers: bool = True) -> list[str]:
         program, *_ = shlex.split(config.on_request) or [""]
         if shutil.which(program) is None:
             problems.append(f"cannot use `on_request`: there is no program {program!r}; check the path")
-    return problems + (_check_peers(config.peers) if peers else [])
+    return problems + ([*_check_users(config), *_check_peers(config.peers)] if peers else [])
 
 
 def _check_folders(config: WorkerConfig) -> list[str]:
@@ -70,6 +77,25 @@ def _check_approvals(config: WorkerConfig) -> list[str]:
         for tag in conditions["computed_from"]
         if tag not in tags
     ]
+
+
+def _check_users(config: WorkerConfig) -> list[str]:
+    """Return which standing approvals are for nobody."""
+    try:
+        users = list_users(config)
+    except (SyftError, OSError):  # The token file is a problem of its own.
+        return []
+    found = {name: explain_user(conditions["user"], users) for name, conditions in config.approvals.items()}
+    return [f"cannot use the standing approval {name!r}: {why}; correct it" for name, why in found.items() if why]
+
+
+def list_users(config: WorkerConfig) -> set[str] | None:
+    """Return the names of all users who may connect; None if certificates can have any name."""
+    if config.client_ca is not None:
+        return None
+    if config.token_file is None:
+        return {USER}
+    return {*[token.user for token in TokenFile(config.token_file)], *config.users} - {DEFAULT}
 
 
 def _collect(checks: list[Callable[[], object]]) -> Iterator[str]:

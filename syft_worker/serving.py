@@ -36,8 +36,9 @@ from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import POLICIES
 from syft_worker.activity import FINISH_SECONDS, MISCONFIGURED, STOP_SECONDS, Activity
-from syft_worker.allowances import DEFAULT, limit_bytes, make_policy
+from syft_worker.allowances import limit_bytes, make_policy
 from syft_worker.certificates import check_validity, names_in, user_in
+from syft_worker.checks import USER, list_users
 from syft_worker.config import WorkerConfig, parse_config
 from syft_worker.data import choose_backend, load
 from syft_worker.desk.approvals import DAY
@@ -55,8 +56,6 @@ from syft_worker.tokens import TokenFile
 
 HANDSHAKE_STACK = 1 << 19
 """How many bytes the stack of a thread has until its client has authenticated: it counts towards the memory limit."""
-USER = "user"
-"""The name of whoever has the secret of a worker without tokens and certificates."""
 CLOSE_SECONDS = 1.0
 """How long to wait for the lock of the worker before its files are closed."""
 _log = logging.getLogger(__name__)
@@ -162,18 +161,9 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
 def _configure_releases(worker: BaseWorker, config: WorkerConfig) -> None:
     releases = releases_of(worker)
     releases.requests.set_lifetime(config.request_days * DAY or None)
-    releases.approvals.list_users = partial(_list_users, config)
+    releases.approvals.list_users = partial(list_users, config)
     for warning in releases.approvals.configure(config.approvals):
         log_event(_log, logging.WARNING, warning)
-
-
-def _list_users(config: WorkerConfig) -> set[str] | None:
-    """Return the names of all users who may connect; None if certificates can have any name."""
-    if config.client_ca is not None:
-        return None
-    if config.token_file is None:
-        return {USER}
-    return {*[token.user for token in TokenFile(config.token_file)], *config.users} - {DEFAULT}
 
 
 def _try_to_reload(line: bytes, reload: Callable[[WorkerConfig], None]) -> None:

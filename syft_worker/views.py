@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -120,7 +121,7 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
         ("form", f"{forms}{_size(request)}"),
         ("computed from", sources),
         ("reason", reason),
-        ("of this form", f"{shown['released_before']} were released to this user before"),
+        ("of this form from this data", f"{shown['released_before']} were released to this user before"),
     ]
     facts += [("program", f"{request.line} (as the user says)")] if request.line else []
     facts += [("a share", f"held by {', '.join(request.parties)} (as the user says)")] if request.parties else []
@@ -290,7 +291,8 @@ def _approvals(worker: BaseWorker, csrf: str, query: Mapping[str, str]) -> Html:
     rules = list(releases_of(worker).approvals)[::-1]
     standing = [rule for rule in rules if rule.state == "standing"]
     ended = [rule for rule in rules if rule.state != "standing"]
-    parts = [_rules(standing, csrf, query, "rules", "every release needs a decision")]
+    problems = {rule.name: why for rule in standing if (why := releases_of(worker).approvals.explain_user(rule))}
+    parts = [_rules(standing, csrf, query, "rules", "every release needs a decision", problems)]
     if standing:
         parts.append(element("p", LEGEND, class_="nothing"))
     if ended:
@@ -300,7 +302,15 @@ def _approvals(worker: BaseWorker, csrf: str, query: Mapping[str, str]) -> Html:
     return join(parts)
 
 
-def _rules(rules: Sequence[StandingApproval], csrf: str, query: Mapping[str, str], name: str, nothing: str) -> Html:
+def _rules(
+    rules: Sequence[StandingApproval],
+    csrf: str,
+    query: Mapping[str, str],
+    name: str,
+    nothing: str,
+    problems: Mapping[str, str] = MappingProxyType({}),
+) -> Html:
+    """Return a table of rules; ``problems`` say of some why they can never be used."""
     rows = []
     shown, pages = _take_page(rules, query, name, MAX_GROUPS)
     for rule in shown:
@@ -308,6 +318,8 @@ def _rules(rules: Sequence[StandingApproval], csrf: str, query: Mapping[str, str
         button = element("button", "Revoke", class_="no", aria_label=f"Revoke {label}")
         form = "" if rule.is_revoked else _form(f"/rules/{label}/revoke", csrf, button)
         title = join([label, " ", _badge(state, state.replace(" ", "-"))]) if state != "standing" else label
+        if (why := problems.get(label)) is not None:
+            what = join([what, " ", element("strong", f"never used: {one_line(why)}", class_="error")])
         rows.append((title, what, *rest, form))
     return join([table(("name", "what", "used", "made by", ""), rows, nothing), pages])
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.dispatch import dispatch, forget_answers
+from syft_core.packages import PACKAGES
 from syft_core.values import Function, Tensor
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def _library_packages() -> set[str]:
     """Return the packages that are not the user's: this one, and the frameworks with their backends."""
     hooks = attached_hooks()
     packages = {type(hook).__module__.partition(".")[0] for hook in hooks}
-    return {__name__.partition(".")[0], *(hook.name for hook in hooks), *packages}
+    return {*PACKAGES, *(hook.name for hook in hooks), *packages}
 
 
 def _find_caller_level(hook: FrameworkHook) -> int:

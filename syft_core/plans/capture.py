@@ -16,6 +16,7 @@ from weakref import ReferenceType
 
 from syft_core.hook.hook import is_library
 from syft_core.hook.rules import leaves
+from syft_core.packages import FEATURES
 from syft_core.values import Function
 
 MAX_OBJECTS = 10_000
@@ -104,8 +105,7 @@ def _is_part_of_library(thing: object) -> bool:
 
     The tensors that they hold are not state of the function. A plan, which has a function of the user, is.
     """
-    package = __name__.partition(".")[0]
-    is_ours = any(base.__module__.partition(".")[0] == package for base in type(thing).__mro__)
+    is_ours = any(base.__module__.partition(".")[0] in FEATURES for base in type(thing).__mro__)
     return is_ours and not hasattr(type(thing), "forward")
 
 

@@ -334,6 +334,7 @@ class Plan(Identified):
         location = hook.local_worker.location_of(worker)
         sent = self._pointers.get(location.id)
         if sent is not None and sent.gone is None:
+            self._name_again(sent)
             if sent.recording is recording and sent.digest == recording.digest(self.forward, self.state):
                 return sent
             if sent.calls:
@@ -346,11 +347,26 @@ class Plan(Identified):
         self._pointers[location.id] = pointer
         return pointer
 
+    def _name_again(self, sent: PointerPlan) -> None:
+        """Give a plan that was sent before the tags and the description that this one has got since."""
+        if missing := self.tags - sent.tags:
+            sent.tag(*missing)
+        if self.description not in (None, sent.description):
+            sent.describe(str(self.description))
+
     def __call__(self, *args: Any) -> Nested:
         """Run the plan: on the worker of pointers among the arguments, otherwise here, with the function itself."""
-        if self._pointers and any(isinstance(getattr(leaf, "child", None), ObjectPointer) for leaf in leaves(args)):
-            return find_place(self._pointers, args)(*args)
-        return self._call(args)
+        pointers = [leaf.child for leaf in leaves(args) if isinstance(getattr(leaf, "child", None), ObjectPointer)]
+        for recorder in [pointer.location for pointer in pointers if isinstance(pointer.location, Recorder)]:
+            self._require_function(recorder)
+            return self._call(args)
+        return find_place(self._pointers, args)(*args) if self._pointers and pointers else self._call(args)
+
+    def _require_function(self, recorder: Recorder) -> None:
+        """Raise if a function that is recorded calls this plan, and this plan has only steps."""
+        if self.recording is not None and self.recording.examples is None:
+            problem = f"calls the plan {self.name!r}, of which there are only the recorded steps"
+            recorder.refuse(problem, "call the function that it was made of, or call the plan outside", recorder.where)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}{'' if self.is_built else ', not built'}>"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from syft_torch.federated.options import Options
     from syft_torch.federated.population import Population
     from syft_torch.federated.scaling import Scaling, train_test_split
+    from syft_torch.federated.stopping import EarlyStopping
     from syft_torch.federated.strategies import (
         FedAdagrad,
         FedAdam,
@@ -56,6 +57,7 @@ _PLACES = {
     "options": "Options",
     "population": "Population",
     "scaling": "Scaling train_test_split",
+    "stopping": "EarlyStopping",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
     "trainer": "FederatedTrainer",
     "utils": "accuracy add_model create_gaussian_mixture_toy_data extract_batches_per_worker federated_avg "
@@ -67,6 +69,7 @@ __all__ = [
     "AUC",
     "BaseDataset",
     "ConfusionMatrix",
+    "EarlyStopping",
     "Evaluation",
     "FedAdagrad",
     "FedAdam",

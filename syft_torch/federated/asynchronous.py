@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf, nan
 from random import Random
 
 from syft_core.peer import Id
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated.clients import Client, Clients
 from syft_torch.federated.engines import Acceptance, Engine
 from syft_torch.federated.errors import FederatedError
@@ -50,9 +51,17 @@ class AsynchronousRounds(Rounds):
 
     def _weigh(self, age: int) -> float:
         """Return the weight of an update that began some rounds ago."""
-        weight = float(self._staleness(age))
-        if not 0 < weight < float("inf"):
-            raise FederatedError.trainer(f"`staleness({age})` returns {weight}", "return a positive number")
+        found: Nested = self._staleness(age)
+        try:
+            weight = nan if isinstance(found, str | bytes) else float(found)
+        except OverflowError:
+            weight = inf
+        except (TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor with several numbers.
+            weight = nan
+        if not 0 < weight < inf:
+            is_number = isinstance(found, float) or type(found) is int
+            shown = str(weight) if is_number else f"a value of type {type(found).__name__}"
+            raise FederatedError.trainer(f"`staleness({age})` returns {shown}", "return a positive number")
         return weight
 
     def _find_next(self) -> Client:

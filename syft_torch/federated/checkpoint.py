@@ -94,8 +94,12 @@ class RunState:
 
     weights: Tensor
     history: History
+    departures: Kwargs
+    """How many results have left the workers."""
     starts: int = 0
     """How many trainings of asynchronous rounds have been started."""
+    best: Tensor | None = None
+    """The weights of the best evaluation, if early stopping needs them."""
 
 
 def require_writable(path: Path, strategy: Strategy) -> None:
@@ -109,7 +113,10 @@ def save_run(path: Path, identity: Kwargs, strategy: Strategy, run: RunState) ->
     """Write the state of a run; ``identity`` is what a run that continues must have in common."""
     tensors, numbers = dump_strategy(strategy)
     kept = {"weights": run.weights, **{f"{_PREFIX}{name}": tensor for name, tensor in tensors.items()}}
-    facts = {"run": identity, "strategy": numbers, "history": run.history.dump(), "starts": run.starts}
+    if run.best is not None:
+        kept["best"] = run.best
+    facts: Kwargs = {"run": identity, "strategy": numbers, "history": run.history.dump()}
+    facts |= {"starts": run.starts, "departures": run.departures}
     try:
         save(path, Checkpoint(kept, facts))
     except OSError as error:
@@ -128,7 +135,8 @@ def load_run(path: Path, identity: Kwargs, strategy: Strategy) -> RunState:
         raise FederatedError.checkpoint(str(path), "its strategy has other numbers", advice)
     tensors = {name.removeprefix(_PREFIX): t for name, t in found.tensors.items() if name.startswith(_PREFIX)}
     load_strategy(strategy, tensors, found.facts["strategy"])
-    return RunState(found.tensors["weights"], History.load(found.facts["history"]), found.facts["starts"])
+    history, departures = History.load(found.facts["history"]), found.facts.get("departures", {})
+    return RunState(found.tensors["weights"], history, departures, found.facts["starts"], found.tensors.get("best"))
 
 
 _PREFIX = "strategy/"
@@ -156,6 +164,14 @@ def dump_strategy(strategy: Strategy) -> tuple[dict[str, Tensor], Kwargs]:
         else:
             raise _refuse(strategy, name)
     return tensors, numbers
+
+
+def require_stateless(strategy: Strategy) -> None:
+    """Raise if a strategy keeps a state of the parameters, which are to be replaced by others."""
+    if dump_strategy(strategy)[0]:
+        name = type(strategy).__name__
+        why = f"the model has other parameters to train than before, of which {name} keeps a state"
+        raise FederatedError.trainer(why, "make another trainer")
 
 
 def _refuse(strategy: Strategy, name: str) -> FederatedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from syft_core.exceptions import ConnectionLostError, GetNotPermittedError, ObjectNotFoundError, SessionLostError
@@ -22,9 +22,12 @@ from syft_core.values import Args, Nested, Tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch.federated.dataset import BaseDataset, FederatedDataset
+from syft_torch.federated.departures import Departures
+from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
+from syft_torch.federated.sums import take_released
 from syft_torch.federated.training import Evaluate, Train
 from syft_worker.desk.handle import RequestHandle
 
@@ -41,6 +44,8 @@ class Job:
     """Why owners should release updates that may not leave; "" means not to ask."""
     patience: float | None = 600.0
     """How many seconds to wait for their decision."""
+    departures: Departures = field(default_factory=Departures)
+    """Counts what has left the workers, also if a round does not wait for it any more."""
 
 
 @dataclass(eq=False)
@@ -170,7 +175,8 @@ class Client:
                 raise
         else:
             return found
-        released = RequestHandle.ask(self.location, ids, None, reason).wait(patience).get(reason)
+        request = RequestHandle.ask(self.location, ids, None, reason)
+        released = take_released(request, patience, reason, "options=fl.Options(patience=3600)")
         return released if isinstance(released, list) else [released]
 
     def _send(self, programs: Programs, fixed: Sequence[Tensor], settings: Settings) -> tuple[tuple[Id, ...], Args]:
@@ -250,7 +256,7 @@ class Clients(Mapping[Id, Client]):
 
     def __init__(self, data: FederatedDataset) -> None:
         owner = current_worker()
-        self._clients = {id: Client(owner.location_of(id), found) for id, found in data.datasets.items()}
+        self._clients = {id: Client(owner.location_of(id), found) for id, found in data.by_worker.items()}
         self._ids = list(self._clients)
 
     def at(self, place: int) -> Client:
@@ -317,4 +323,7 @@ class PopulationClients(Clients):
 
 def make_clients(data: FederatedDataset | Population) -> Clients:
     """Return the clients of a dataset or a population."""
-    return PopulationClients(data) if isinstance(data, Population) else Clients(data)
+    clients = PopulationClients(data) if isinstance(data, Population) else Clients(data)
+    if not clients:
+        raise FederatedError.trainer("the dataset has no workers", "send data to at least one")
+    return clients

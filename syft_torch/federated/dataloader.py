@@ -43,22 +43,35 @@ def default_collate(batch: Sequence[Nested]) -> Nested:
 
 
 class ByWorker(dict[Id, V]):
-    """A dict by the ids of workers that takes the workers themselves as keys, too."""
+    """A dict by the ids of workers; every method takes the workers themselves as keys, too."""
 
-    def __missing__(self, key: WorkerLike) -> V:
-        if (id := getattr(key, "id", None)) is None or id not in self:
-            raise KeyError(key)
-        return self[id]
+    def __getitem__(self, key: WorkerLike) -> V:
+        return super().__getitem__(_to_id(key))
+
+    def __setitem__(self, key: WorkerLike, value: V) -> None:
+        super().__setitem__(_to_id(key), value)
+
+    def __delitem__(self, key: WorkerLike) -> None:
+        super().__delitem__(_to_id(key))
 
     def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or super().__contains__(getattr(key, "id", _END))
+        return super().__contains__(_to_id(key))
 
     def get(self, key: Nested, default: Nested = None) -> Nested:
         """Return the value of a worker, or ``default``."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        return super().get(_to_id(key), default)
+
+    def pop(self, key: Nested, *default: Nested) -> Nested:
+        """Remove a worker, and return its value, or ``default``."""
+        return super().pop(_to_id(key), *default)
+
+    def setdefault(self, key: Nested, default: Nested = None) -> Nested:
+        """Return the value of a worker, which is ``default`` from now on if there is none."""
+        return super().setdefault(_to_id(key), default)
+
+
+def _to_id(worker: Nested) -> Nested:
+    return getattr(worker, "id", worker)
 
 
 class FederatedDataLoader:

@@ -20,7 +20,7 @@ from syft_core.values import Nested, Tensor
 from syft_torch.federated.dataloader import ByWorker, default_collate
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.sums import sum_columns
-from syft_torch.federated.tables import MEAN, Missing, fill_in, find_fill, require_agreement, select
+from syft_torch.federated.tables import MEAN, Missing, Selection, fill_in, find_fill, require_agreement
 
 Parts: TypeAlias = "Tensor | tuple[Tensor, ...]"
 """A tensor, or the tensors of a model with several inputs."""
@@ -43,6 +43,8 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     search: Callable[[Nested], Sequence[Tensor]] | None = None
     """A function of the worker that finds the parts there, if the dataset was found: it is called again if the worker
     was started again."""
+    columns: tuple[str, ...] = ()
+    """The names of the columns of the inputs, if they are those of a table."""
 
     def __init__(
         self,
@@ -160,6 +162,7 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         """Return a dataset whose parts are a function of the parts of this one, computed where they are."""
         *inputs, targets = function(*self.parts)
         made = BaseDataset(tuple(inputs) if isinstance(self.data, tuple | list) else inputs[0], targets)
+        made.columns = self.columns
         if (search := self.search) is not None:
             made.search = lambda worker: function(*search(worker))
         return made
@@ -190,25 +193,35 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     """The datasets of several workers, by the worker or its id; a worker may have several."""
 
     def __init__(self, datasets: Iterable[BaseDataset]) -> None:
-        self.datasets: ByWorker[list[BaseDataset]] = ByWorker()
+        self.by_worker: ByWorker[list[BaseDataset]] = ByWorker()
         for dataset in datasets:
             if not isinstance(dataset, BaseDataset):
                 raise FederatedError.not_a_dataset(type(dataset).__name__)
             if dataset.location is None:
                 raise FederatedError.local_dataset(len(dataset))
-            self.datasets.setdefault(dataset.location.id, []).append(dataset)
+            self.by_worker.setdefault(dataset.location.id, []).append(dataset)
             dataset.part_of.add(self)
         self._merged: dict[Id, BaseDataset] = {}
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of the inputs, if they are those of tables."""
+        return next((dataset.columns for dataset in self), ())
+
+    @property
+    def datasets(self) -> ByWorker[BaseDataset]:
+        """The dataset of each worker, as ``federated[worker]`` returns it."""
+        return ByWorker({id: self[id] for id in self.by_worker})
+
+    @property
     def workers(self) -> list[Id]:
         """The ids of the workers."""
-        return list(self.datasets)
+        return list(self.by_worker)
 
     def __getitem__(self, worker: WorkerLike) -> BaseDataset:
         """Return the dataset of a worker; several are joined there."""
         id = _id_of(worker)
-        found = self.datasets[id]
+        found = self.by_worker[id]
         if len(found) == 1:
             return found[0]
         if id not in self._merged:
@@ -219,27 +232,27 @@ class FederatedDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     def get_dataset(self, worker: WorkerLike) -> BaseDataset:
         """Fetch the dataset of a worker, and remove it from this one."""
         dataset, id = self[worker], _id_of(worker)
-        for part in (dataset, *self.datasets[id]):
+        for part in (dataset, *self.by_worker[id]):
             part.part_of.discard(self)
         try:
             dataset.get()
         except BaseException:
-            for part in (dataset, *self.datasets[id]):
+            for part in (dataset, *self.by_worker[id]):
                 part.part_of.add(self)
             raise
-        del self.datasets[id]
+        del self.by_worker[id]
         self._merged.pop(id, None)
         return dataset
 
     def count(self, worker: WorkerLike) -> int:
         """Return how many samples a worker has."""
-        return sum(map(len, self.datasets[_id_of(worker)]))
+        return sum(map(len, self.by_worker[_id_of(worker)]))
 
     def __iter__(self) -> Iterator[BaseDataset]:
-        return (dataset for found in self.datasets.values() for dataset in found)
+        return (dataset for found in self.by_worker.values() for dataset in found)
 
     def __len__(self) -> int:
-        return sum(map(self.count, self.datasets))
+        return sum(map(self.count, self.by_worker))
 
     def __repr__(self) -> str:
         text = f"FederatedDataset\n    Distributed accross: {', '.join(map(str, self.workers))}\n"
@@ -272,6 +285,7 @@ def find(
     columns: Sequence[str] | None = None,
     label: str | None = None,
     missing: Missing = None,
+    one_hot: bool = False,
     mock: bool = False,
     reason: str = "",
     patience: float = 600.0,
@@ -289,6 +303,8 @@ def find(
         label: the column with the targets.
         missing: what takes the place of missing inputs: a number, a number for each column, or "mean", the mean over
             all workers.
+        one_hot: whether a category becomes a column of zeros and ones for each of its values; otherwise it is the
+            number of its value. The names of the inputs are in ``dataset.columns``.
         mock: whether to use the mocks of the tables, to develop a program without the data.
         reason: why owners should release the sums from which the mean is computed, if those may not leave.
         patience: how many seconds to wait for the decision of an owner.
@@ -302,10 +318,10 @@ def find(
         is_list = columns is None or (not isinstance(columns, str) and bool(columns) and label not in columns)
         if label is None or len(searched) != 1 or not is_list:
             raise FederatedError.table_query()
-        return _find_tables(places, searched, columns, label, missing, mock, (reason, patience))
+        return _find_tables(places, searched, columns, label, missing, one_hot, mock, (reason, patience))
     if len(queries) < 2:
         raise FederatedError.few_queries(len(queries))
-    if missing is not None:
+    if missing is not None or one_hot:
         raise FederatedError.table_query()
     found = []
     for place in places:
@@ -323,6 +339,7 @@ def _find_tables(
     columns: Sequence[str] | None,
     label: str,
     missing: Missing,
+    one_hot: bool,
     mock: bool,
     asking: tuple[str, float],
 ) -> FederatedDataset:
@@ -330,13 +347,14 @@ def _find_tables(
     schemas = [(place.id, table.schema) for place, table in tables]
     names = [name for name in schemas[0][1].names if name != label] if columns is None else list(columns)
     require_agreement(schemas, [*names, label])
-    fill = find_fill(schemas, names, label, missing)
+    selection = Selection(tuple(names), label, find_fill(schemas, names, label, missing, one_hot), one_hot)
     found = []
     for place, table in tables:
-        *inputs, targets = select(table, names, label, fill)
-        dataset = BaseDataset(inputs[0], targets)
+        inputs, targets = selection.take(table)
+        dataset = BaseDataset(inputs, targets)
+        dataset.columns = tuple(selection.name_inputs(table.schema))
         if [other for other, _ in tables].count(place) == 1:
-            dataset.search = partial(_search_table, searched, mock, names, label, fill)
+            dataset.search = partial(_search_table, searched, mock, selection)
         found.append(dataset)
     if missing == MEAN:
         _, mean, _ = sum_columns([dataset.inputs[0] for dataset in found], *asking)
@@ -350,15 +368,10 @@ def _fill_inputs(numbers: Tensor, inputs: Tensor, targets: Tensor) -> list[Tenso
 
 
 def _search_table(
-    searched: tuple[tuple[str, ...], ...],
-    mock: bool,
-    names: Sequence[str],
-    label: str,
-    fill: Sequence[float] | None,
-    worker: Nested,
+    searched: tuple[tuple[str, ...], ...], mock: bool, selection: Selection, worker: Nested
 ) -> list[Tensor]:
     (table,) = _search(worker, searched, mock)
-    return select(table, names, label, fill)
+    return selection.take(table)
 
 
 def is_remote(tensor: object) -> bool:
@@ -413,4 +426,6 @@ def _read_all(dataset: Nested) -> tuple[Nested, Tensor]:
 def _join(datasets: list[BaseDataset]) -> BaseDataset:
     columns = [torch.cat(list(column)) for column in zip(*[dataset.parts for dataset in datasets], strict=True)]
     *inputs, targets = columns
-    return BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)
+    joined = BaseDataset(inputs[0] if len(inputs) == 1 else tuple(inputs), targets)
+    joined.columns = datasets[0].columns
+    return joined

@@ -110,9 +110,7 @@ class Acceptance:
 
 def explain(error: Exception) -> str:
     """Return the text of an error: a worker sends only what the reader may know."""
-    if isinstance(error, ReleasePendingError):
-        return f"{error}, or give owners more time: `options=fl.Options(patience=3600)`"
-    if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError):
+    if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError | ReleasePendingError):
         return f'{error}, or let the trainer ask for each result: `options=fl.Options(reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
 
@@ -237,6 +235,7 @@ class StackedEngine(Engine):
 
 def _make_update(task: Task, trained: tuple[Tensor, float]) -> Update:
     client, settings, (difference, loss) = task.client, task.job.settings, trained
+    task.job.departures.add_update(client.id)
     return Update(client.id, difference, client.samples, loss, client.count_steps(settings), settings.lr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -15,12 +16,15 @@ from syft_core.pictures import html_table, text_table
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.federated.averages import Average, WeightedMean, find_average
 from syft_torch.federated.clients import Client, Clients, Measurement
+from syft_torch.federated.departures import Departures
 from syft_torch.federated.engines import explain, run_on_each
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.forms import DataForms, row_form
+from syft_torch.federated.history import write_number
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.metrics import Metric
+from syft_torch.federated.options import Options
 
 SETTINGS = Settings(batch_size=1024)
 """How workers measure: so many samples at once."""
@@ -72,8 +76,8 @@ class Evaluation(dict[str, Nested]):
         }
 
     def _cells(self) -> list[tuple[str, ...]]:
-        rows = [(str(w), str(self.counts[w]), *map(_write, found.values())) for w, found in self.workers.items()]
-        return [*rows, ("all", str(self.samples), *map(_write, self.values()))]
+        rows = [(str(w), str(self.counts[w]), *map(write_number, found.values())) for w, found in self.workers.items()]
+        return [*rows, ("all", str(self.samples), *map(write_number, self.values()))]
 
     def __str__(self) -> str:
         out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
@@ -85,34 +89,33 @@ class Evaluation(dict[str, Nested]):
         return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
 
 
-def _write(value: Nested) -> str:
-    return str(value.tolist()) if isinstance(value, torch.Tensor) else f"{value:.4g}"
+@dataclass(frozen=True)
+class Survey:
+    """Who measures what: the clients, the metrics, what the clients run, and how their values are combined."""
 
+    clients: Clients
+    metrics: Mapping[str, Function]
+    measurement: Measurement
+    averages: Sequence[Average]
 
-def evaluate(
-    functions: Mapping[str, Function],
-    measurement: Measurement,
-    averages: Sequence[Average],
-    clients: Clients,
-    weights: Tensor,
-    reason: str,
-    patience: float | None,
-) -> Evaluation:
-    """Measure a model on workers; raise if none of them could."""
-    found = Evaluation(functions, averages)
+    def run(self, weights: Tensor, options: Options, departures: Departures) -> Evaluation:
+        """Measure a model on the workers; raise if none of them could."""
+        found = Evaluation(self.metrics, self.averages)
 
-    def measure(client: Client) -> tuple[Tensor, int]:
-        return client.evaluate(measurement, weights, reason, patience), client.samples
+        def measure(client: Client) -> tuple[Tensor, int]:
+            return client.evaluate(self.measurement, weights, options.reason, options.patience), client.samples
 
-    for client, outcome in run_on_each(clients.values(), measure):
-        if isinstance(outcome, Exception):
-            found.left_out[client.id] = explain(outcome)
-        else:
-            found.add(client.id, *outcome)
-    if not found.samples:
-        reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
-        raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
-    return found
+        with self.clients.deadline(options.timeout):
+            for client, outcome in run_on_each(self.clients.values(), measure):
+                if isinstance(outcome, Exception):
+                    found.left_out[client.id] = explain(outcome)
+                else:
+                    departures.add_evaluation(client.id)
+                    found.add(client.id, *outcome)
+        if not found.samples:
+            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
+            raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
+        return found
 
 
 class Measurements:

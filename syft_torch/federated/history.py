@@ -1,15 +1,20 @@
-"""History: what happened in each round, as a table, a picture, or a page."""
+"""History: what happened in each round, as a table or a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
+from math import isfinite
 from pathlib import Path
 
+import torch
+
+from syft_core.display import Notebook, find_display
 from syft_core.files import write_file
 from syft_core.peer import Id
 from syft_core.pictures import html_table, one_line, text_table
+from syft_core.pictures.tables import truncate
 from syft_core.values import Kwargs, Nested
 
 
@@ -25,12 +30,19 @@ class Row:
     """Why the update of a worker is missing."""
     samples: int = 0
     seconds: float = 0.0
+    evaluation: dict[str, Nested] = field(default_factory=dict)
+    """Each metric by name, if the model was evaluated after this round; tensors as lists."""
+    not_evaluated: dict[Id, str] = field(default_factory=dict)
+    """Why a worker is missing in the evaluation."""
 
-    def cells(self) -> tuple[str, ...]:
-        """Return the cells of a table row."""
-        out = "; ".join([f"{worker}: {why}" for worker, why in self.left_out.items()])
-        text = (_shorten(", ".join(map(str, self.workers)), 60), _shorten(out, 160))
-        return str(self.round), f"{self.loss:.4g}", str(self.samples), f"{self.seconds:.2f}", *map(one_line, text)
+    def cells(self, metrics: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the cells of a table row, with those of these metrics."""
+        missing = [f"{worker}: {why}" for worker, why in self.left_out.items()]
+        missing += [f"{worker}, in the evaluation: {why}" for worker, why in self.not_evaluated.items()]
+        text = (truncate(", ".join(map(str, self.workers)), 60), truncate("; ".join(missing), 160))
+        found = [write_number(self.evaluation[name]) if name in self.evaluation else "" for name in metrics]
+        numbers = f"{self.loss:.4g}", *found, str(self.samples), f"{self.seconds:.2f}"
+        return str(self.round), *numbers, *map(one_line, text)
 
 
 @dataclass
@@ -39,7 +51,16 @@ class History:
 
     rows: list[Row] = field(default_factory=list)
 
-    HEADER = ("round", "loss", "samples", "seconds", "took part", "left out")
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns; the metrics of evaluations are among them."""
+        metrics = [f"evaluated {name}" for name in self.metrics]
+        return "round", "loss", *metrics, "samples", "seconds", "took part", "left out"
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics that were evaluated after rounds."""
+        return list(dict.fromkeys([name for row in self.rows for name in row.evaluation]))
 
     @property
     def losses(self) -> list[float]:
@@ -56,12 +77,21 @@ class History:
         return self.rows[index]
 
     def __str__(self) -> str:
-        return text_table(self.HEADER, [row.cells() for row in self.rows]) if self.rows else "no rounds yet"
+        return text_table(self.header, self._cells()) if self.rows else "no rounds yet"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table("rounds", self.HEADER, [row.cells() for row in self.rows], limit=1000)
+        return html_table("rounds", self.header, self._cells(), limit=1000)
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        metrics = self.metrics
+        return [row.cells(metrics) for row in self.rows]
+
+    def trace(self, metric: str) -> list[tuple[int, float]]:
+        """Return a metric of the evaluations, if it is a number, with the round of each."""
+        found = [(row.round, row.evaluation.get(metric)) for row in self.rows]
+        return [(round, float(value)) for round, value in found if isinstance(value, int | float)]
 
     def plot(self, path: str | Path | None = None) -> Nested:
         """Draw the loss by round: with matplotlib if it is installed, otherwise as SVG.
@@ -76,27 +106,40 @@ class History:
                 write_file(Path(path), picture.encode(), mode=0o644)
             return Svg(picture)
         figure, axes = pyplot.subplots()
-        axes.plot([row.round for row in self.rows], self.losses, marker=".")
+        for name, points in self._lines().items():
+            axes.plot([x for x, _ in points], [y for _, y in points], marker=".", label=name)
         axes.set_xlabel("round")
         axes.set_ylabel("loss")
+        axes.legend()
         if path is not None:
             figure.savefig(path)
+        if isinstance(find_display(), Notebook):
+            pyplot.close(figure)  # A notebook shows what a cell returns; it would show an open figure once more.
         return figure
 
     def draw(self, width: int = 640, height: int = 320) -> str:
         """Return the loss by round as SVG."""
-        return draw_line(self.losses, width, height)
+        return draw_lines(self._lines(), width, height)
+
+    def _lines(self) -> dict[str, list[tuple[int, float]]]:
+        lines = {"training": [(row.round, row.loss) for row in self.rows], "evaluation": self.trace("loss")}
+        return {name: points for name, points in lines.items() if points}
 
     # --- checkpoints
 
     def dump(self) -> list[Kwargs]:
         """Return the rows as plain data."""
-        return [{**asdict(row), "left_out": list(row.left_out.items())} for row in self.rows]
+        dicts = [{name: list(getattr(row, name).items()) for name in _BY_WORKER} for row in self.rows]
+        return [{**asdict(row), **found} for row, found in zip(self.rows, dicts, strict=True)]
 
     @classmethod
     def load(cls, rows: Sequence[Mapping[str, Nested]]) -> History:
         """Invert ``dump``."""
-        return cls([Row(**{**row, "left_out": dict(row["left_out"])}) for row in rows])
+        return cls([Row(**{**row, **{name: dict(row.get(name, ())) for name in _BY_WORKER}}) for row in rows])
+
+
+_BY_WORKER = ("left_out", "not_evaluated")
+"""The fields of a row that JSON cannot express: their keys are ids, which may be numbers."""
 
 
 class Svg(str):
@@ -108,38 +151,48 @@ class Svg(str):
         return str(self)
 
 
-def draw_line(values: Sequence[float], width: int, height: int) -> str:
-    """Return a line through values as SVG; values that are not finite are left out."""
-    finite = [(place, value) for place, value in enumerate(values) if abs(value) < float("inf")]
-    low, high = min([v for _, v in finite], default=0.0), max([v for _, v in finite], default=1.0)
-    span, last = (high - low) or 1.0, max(len(values) - 1, 1)
+_COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626")
+
+
+def draw_lines(lines: Mapping[str, Sequence[tuple[int, float]]], width: int = 640, height: int = 320) -> str:
+    """Return lines through points as SVG, each with its name; values that are not finite are left out."""
+    finite = {name: [(x, y) for x, y in points if isfinite(y)] for name, points in lines.items()}
+    rounds = [x for points in lines.values() for x, _ in points] or [1]
+    values = [y for points in finite.values() for _, y in points] or [0.0, 1.0]
+    first, last, low, high = min(rounds), max(rounds), min(values), max(values)
     left, right, top, bottom = 60, 10, 10, 30
-    across, down = width - left - right, height - top - bottom
-    points = [f"{left + across * x / last:.1f},{top + down * (high - y) / span:.1f}" for x, y in finite]
-    text = 'font-family="sans-serif" font-size="12" fill="currentColor"'
+    across = (width - left - right) / max(last - first, 1)
+    down = (height - top - bottom) / ((high - low) or 1.0)
+    font = 'font-family="sans-serif" font-size="12"'
+    text = f'{font} fill="currentColor"'
+    drawn = []
+    for place, (name, points) in enumerate(finite.items()):
+        colour = _COLOURS[place % len(_COLOURS)]
+        path = " ".join([f"{left + across * (x - first):.1f},{top + down * (high - y):.1f}" for x, y in points])
+        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        drawn += [
+            f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="2" fill="{colour}"/>' for p in path.split()
+        ]
+        drawn.append(
+            f'<text x="{width - right}" y="{top + 10 + 16 * place}" text-anchor="end" {font} fill="{colour}">'
+            f"{escape(name)}</text>"
+        )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
         f'<path d="M{left} {top}V{height - bottom}H{width - right}" stroke="currentColor" fill="none" opacity=".4"/>'
-        f'<polyline points="{" ".join(points)}" fill="none" stroke="#2563eb" stroke-width="2"/>'
+        f"{''.join(drawn)}"
         f'<text x="{left - 5}" y="{top + 10}" text-anchor="end" {text}>{high:.3g}</text>'
         f'<text x="{left - 5}" y="{height - bottom}" text-anchor="end" {text}>{low:.3g}</text>'
-        f'<text x="{left}" y="{height - 8}" {text}>1</text>'
-        f'<text x="{width - right}" y="{height - 8}" text-anchor="end" {text}>round {len(values)}</text></svg>'
+        f'<text x="{left}" y="{height - 8}" {text}>{first}</text>'
+        f'<text x="{width - right}" y="{height - 8}" text-anchor="end" {text}>round {last}</text></svg>'
     )
 
 
-def write_report(
-    path: str | Path, title: str, facts: Sequence[tuple[str, str]], history: History, more: str = ""
-) -> None:
-    """Write a page about a run: its settings, the loss by round, and all rounds."""
-    page = (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        "<style>body{font-family:sans-serif;max-width:960px;margin:2em auto;padding:0 1em}</style></head><body>"
-        f"<h1>{escape(title)}</h1>{html_table('settings', ('name', 'value'), facts)}"
-        f"<h2>Loss</h2>{history.draw()}{more}<h2>Rounds</h2>{history._repr_html_()}</body></html>"
-    )
-    write_file(Path(path), page.encode(), mode=0o644)
+def to_plain(value: Nested) -> Nested:
+    """Return a metric as JSON can express it."""
+    return value.tolist() if isinstance(value, torch.Tensor) else value
 
 
-def _shorten(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+def write_number(value: Nested) -> str:
+    """Return a metric as text, with four digits if it is a number."""
+    return f"{value:.4g}" if isinstance(value, float) else str(to_plain(value))

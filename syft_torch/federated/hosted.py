@@ -142,6 +142,7 @@ class HostedEngine(Engine):
             if why is not None:
                 outcomes[id(task)] = WorkerError(why)
             else:
+                task.job.departures.add_update(task.client.id)
                 difference = found["mean"] if self._sums else found["differences"][place]
                 outcomes[id(task)] = Update(task.client.id, difference, samples, loss, steps, task.job.settings.lr)
         return outcomes

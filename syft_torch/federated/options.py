@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -83,6 +84,12 @@ class Options:
         if self.min_results is not None:
             return self.min_results
         return (expected + 1) // 2 if self.buffer is None else expected
+
+    def derive_seed(self, *parts: object) -> int | None:
+        """Return the seed of a training, which depends on these parts; None if samples are not shuffled."""
+        if not self.shuffle:
+            return None
+        return int.from_bytes(hashlib.sha256(repr((self.seed, *parts)).encode()).digest()[:8], "little") >> 1
 
 
 def is_count(value: object) -> bool:

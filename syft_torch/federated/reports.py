@@ -1,42 +1,30 @@
-"""What a run shows of itself: a line while it trains, and a page."""
+"""The report: a page about a run."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from html import escape
 from pathlib import Path
 
+from syft_core.files import write_file
+from syft_core.pictures import html_table
+from syft_torch.federated.departures import Departures
 from syft_torch.federated.evaluation import Evaluation
-from syft_torch.federated.history import History, Row, write_report
+from syft_torch.federated.history import History, draw_lines
 from syft_torch.federated.loops import Settings
 
-
-class ProgressLine:
-    """Shows one line about the run."""
-
-    def __init__(self, last: int, is_shown: bool) -> None:
-        self._last, self._is_shown, self._is_begun = last, is_shown, False
-
-    def update(self, row: Row) -> None:
-        """Show a round."""
-        if self._is_shown:
-            out = f", {len(row.left_out)} left out" if row.left_out else ""
-            text = f"round {row.round}/{self._last}  loss {row.loss:.4f}  {len(row.workers)} workers{out}"
-            text += f"  {row.seconds:.1f} s"
-            sys.stderr.write(f"\r{text:<78}")
-            sys.stderr.flush()
-            self._is_begun = True
-
-    def end(self) -> None:
-        """End the line."""
-        if self._is_begun:
-            sys.stderr.write("\n")
+NOT_EVALUATED = "<p>not evaluated yet: call `evaluate`, or `fit(..., evaluate_every=1)`</p>"
 
 
-def write_run(
-    path: str | Path, facts: Mapping[str, object], settings: Settings, history: History, evaluation: Evaluation | None
+def write_report(
+    path: str | Path,
+    facts: Mapping[str, object],
+    settings: Settings,
+    history: History,
+    evaluation: Evaluation | None,
+    departures: Departures,
 ) -> None:
-    """Write a page about a run: its settings, the loss by round, who took part, and the last evaluation."""
+    """Write a page: settings, losses and metrics by round, who took part, the last evaluation, and what left."""
     shown = {
         **facts,
         "optimizer": f"{settings.optimizer} {settings.groups[0][0]}",
@@ -44,5 +32,27 @@ def write_run(
         "last batch": "left out if not full" if settings.drop_last else "of one sample: joins the one before",
         "rounds": len(history),
     }
-    more = "" if evaluation is None else f"<h2>Evaluation</h2>{evaluation._repr_html_()}"
-    write_report(path, "Federated training", [(name, str(value)) for name, value in shown.items()], history, more)
+    rows = [(name, str(value)) for name, value in shown.items()]
+    sections = [
+        ("Loss", history.draw()),
+        *_draw_metrics(history),
+        ("Last evaluation", NOT_EVALUATED if evaluation is None else evaluation._repr_html_()),
+        ("What has left each worker", departures.to_html()),
+        ("Rounds", history._repr_html_()),
+    ]
+    page = (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Federated training</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<style>body{font-family:sans-serif;max-width:960px;margin:2em auto;padding:0 1em}"
+        "svg{max-width:100%;height:auto}</style></head><body>"
+        f"<h1>Federated training</h1>{html_table('settings', ('name', 'value'), rows)}"
+        f"{''.join([f'<h2>{escape(name)}</h2>{content}' for name, content in sections])}</body></html>"
+    )
+    write_file(Path(path), page.encode(), mode=0o644)
+
+
+def _draw_metrics(history: History) -> Iterator[tuple[str, str]]:
+    """Yield a picture of each metric that is a number; the loss is drawn with that of the training."""
+    for name in history.metrics:
+        if name != "loss" and (points := history.trace(name)):
+            yield name, draw_lines({"evaluation": points})

@@ -11,6 +11,8 @@ from syft_core.peer import Id
 from syft_core.values import Tensor
 from syft_torch.federated.clients import Client, Clients
 from syft_torch.federated.engines import Acceptance, Engine, Task
+from syft_torch.federated.errors import FederatedError
+from syft_torch.federated.history import Row
 from syft_torch.federated.layout import Remade
 from syft_torch.federated.options import Options
 from syft_torch.federated.strategies import Update
@@ -27,6 +29,18 @@ class Collected:
     """Why other updates are not used."""
     expected: int
     """How many updates there would be if no worker failed."""
+
+    def require(self, number: int, needed: int) -> None:
+        """Raise unless there are as many updates as a round needs."""
+        if len(self.updates) < needed:
+            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(self.left_out.items())[:3]])
+            raise FederatedError.few_results(number, len(self.updates), needed, reasons)
+
+    def describe(self, number: int, seconds: float) -> Row:
+        """Return what the history says about the round."""
+        samples = sum(update.samples for update in self.updates)
+        loss = sum(update.loss * update.samples for update in self.updates) / samples
+        return Row(number, loss, [update.worker for update in self.updates], self.left_out, samples, seconds)
 
 
 class MakeTask(Protocol):

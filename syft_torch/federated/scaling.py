@@ -57,7 +57,7 @@ def train_test_split(
     if not 0 < test_size < 1:
         raise FederatedError.test_size(test_size)
     for worker in data.workers:
-        if any(not 0 < round(len(dataset) * test_size) < len(dataset) for dataset in data.datasets[worker]):
+        if any(not 0 < round(len(dataset) * test_size) < len(dataset) for dataset in data.by_worker[worker]):
             raise FederatedError.small_split(worker, test_size)
     halves = [
         FederatedDataset([dataset.derive(partial(_choose_rows, test_size, seed, is_test)) for dataset in data])

@@ -8,8 +8,9 @@ import torch
 
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.tensors.private import remove_restriction
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated.errors import FederatedError
+from syft_worker.desk.errors import ReleasePendingError
 from syft_worker.desk.handle import RequestHandle
 
 
@@ -39,8 +40,22 @@ def _sum_up(inputs: Tensor) -> Tensor:
 def fetch_released(pointers: Sequence[Tensor], reason: str, patience: float) -> list[Tensor]:
     """Fetch results; if some may not leave, ask their owners, if there is a reason, and wait for the decisions."""
     found = [_fetch_or_ask(pointer, reason) for pointer in pointers]
-    values = [each.wait(patience).get() if isinstance(each, RequestHandle) else each for each in found]
+    values = [take_released(each, patience) if isinstance(each, RequestHandle) else each for each in found]
     return list(map(remove_restriction, values))
+
+
+def take_released(
+    request: RequestHandle, patience: float | None, reason: str = "", more: str = "patience=3600"
+) -> Nested:
+    """Wait for the decision on a request as long as a user's ``patience`` allows, and fetch what was released.
+
+    ``more`` is how this user gives owners more time.
+    """
+    try:
+        request.wait(patience)
+    except ReleasePendingError:
+        raise ReleasePendingError.in_time(request.id, request.location.id, patience, more) from None
+    return request.get(reason)
 
 
 def _fetch_or_ask(pointer: Tensor, reason: str) -> Tensor | RequestHandle:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 
 from syft_core.peer import Id
 from syft_core.tensors.schema import Column, Schema
-from syft_core.values import Tensor
+from syft_core.values import Nested, Tensor
 from syft_torch.federated.errors import FederatedError
 
 Missing: TypeAlias = "float | Mapping[str, float] | str | None"
@@ -55,34 +56,85 @@ def _write(value: str | tuple[str, ...] | None) -> str:
 
 
 def find_fill(
-    found: Sequence[tuple[Id, Schema]], names: Sequence[str], label: str, missing: Missing
+    found: Sequence[tuple[Id, Schema]], names: Sequence[str], label: str, missing: Missing, one_hot: bool = False
 ) -> list[float] | None:
-    """Return a number for each input column in place of missing values; None if there are none, or for the mean."""
-    gaps: dict[str, Id] = {}
-    for worker, schema in found:
-        for column in schema.choose([*names, label]).columns:
-            if column.nullable:
-                gaps.setdefault(column.name, worker)
+    """Return a number for each input column in place of missing values; None if there are none, or for the mean.
+
+    With ``one_hot``, a category that is missing needs no number: it is none of the categories.
+    """
+    gaps, categories = _find_gaps(found, [*names, label])
     if label in gaps:
         raise FederatedError.missing(gaps[label], label, "ask its owner to drop those rows")
     if isinstance(missing, str) and missing != MEAN:
         raise FederatedError.rule(missing)
-    if not gaps or missing == MEAN:
+    needed = {name: worker for name, worker in gaps.items() if not (one_hot and name in categories)}
+    if missing == MEAN:
+        for name in needed.keys() & categories:
+            raise FederatedError.missing(gaps[name], name, "categories have no mean: pass `one_hot=True`, or a number")
         return None
-    numbers = missing if isinstance(missing, Mapping) else dict.fromkeys(gaps, missing)
-    for name, worker in gaps.items():
+    numbers: Mapping[str, Nested] = missing if isinstance(missing, Mapping) else dict.fromkeys(needed, missing)
+    for name, worker in needed.items():
         if type(numbers.get(name)) not in (int, float):
             raise FederatedError.missing(worker, name, 'say what takes their place, e.g. `missing="mean"`, or a number')
-    return [float(numbers.get(name) or 0.0) for name in names]
+    unset = {name: float("nan") if one_hot and name in categories else 0.0 for name in names}
+    return [float(numbers.get(name, unset[name])) for name in names] if gaps else None
 
 
-def select(table: Tensor, names: Sequence[str], label: str, fill: Sequence[float] | None) -> list[Tensor]:
-    """Return the inputs and the targets of a table: floats, and class numbers unless the label is real."""
-    dtype = torch.get_default_dtype()
-    inputs = table[list(names)].to(dtype)
-    (label_column,) = table.schema.choose([label]).columns
-    targets = table[label].to(dtype if label_column.type == "real" else torch.int64)
-    return [inputs if fill is None else fill_in(inputs, torch.tensor(fill, dtype=dtype)), targets]
+def _find_gaps(found: Sequence[tuple[Id, Schema]], names: Sequence[str]) -> tuple[dict[str, Id], set[str]]:
+    """Return which columns may miss values, with a worker of each, and which are categories."""
+    columns = [(worker, column) for worker, schema in found for column in schema.choose(names).columns]
+    gaps: dict[str, Id] = {}
+    for worker, column in columns:
+        if column.nullable:
+            gaps.setdefault(column.name, worker)
+    return gaps, {column.name for _, column in columns if column.type == "category"}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which columns of a table are inputs and targets, and in which form."""
+
+    names: tuple[str, ...]
+    label: str
+    fill: list[float] | None
+    one_hot: bool = False
+    """Whether a category becomes a column of zeros and ones for each of its values."""
+
+    def take(self, table: Tensor) -> list[Tensor]:
+        """Return the inputs and the targets: floats, and class numbers unless the label is real."""
+        dtype = torch.get_default_dtype()
+        inputs = table[list(self.names)].to(dtype)
+        (label,) = table.schema.choose([self.label]).columns
+        targets = table[self.label].to(dtype if label.type == "real" else torch.int64)
+        if self.fill is not None:
+            inputs = fill_in(inputs, torch.tensor(self.fill, dtype=dtype))
+        return [self._spread(inputs, table.schema), targets]
+
+    def name_inputs(self, schema: Schema) -> list[str]:
+        """Return the names of the columns of the inputs."""
+        return [name for column in schema.choose(self.names).columns for name in self._name(column)]
+
+    def _name(self, column: Column) -> list[str]:
+        values = self._list_values(column)
+        return [column.name] if values is None else [f"{column.name}={value}" for value in values]
+
+    def _list_values(self, column: Column) -> tuple[str, ...] | None:
+        """Return the values for which a column is replaced by others, or None."""
+        return column.categories if self.one_hot and column.type == "category" else None
+
+    def _spread(self, inputs: Tensor, schema: Schema) -> Tensor:
+        """Replace each category by columns that say which of its values it is; zeros if it is missing."""
+        columns = schema.choose(self.names).columns
+        if not any(map(self._list_values, columns)):
+            return inputs
+        parts = []
+        for place, column in enumerate(columns):
+            part, values = inputs[:, place : place + 1], self._list_values(column)
+            if values is not None:
+                numbers = torch.arange(len(values), dtype=inputs.dtype).send(inputs.location)
+                part = (part == numbers).to(inputs.dtype)
+            parts.append(part)
+        return torch.cat(parts, dim=1)
 
 
 def fill_in(inputs: Tensor, numbers: Tensor) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,18 +19,21 @@ from syft_torch.federated.arguments import require_arguments, require_options, r
 from syft_torch.federated.asynchronous import make_rounds
 from syft_torch.federated.clients import Client, Job, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
+from syft_torch.federated.departures import Departures
 from syft_torch.federated.engines import Acceptance, Engine, Task
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.evaluation import Evaluation, Measurements, choose_metrics, evaluate
+from syft_torch.federated.evaluation import Evaluation, Measurements, Survey, choose_metrics
 from syft_torch.federated.forms import DataForms
 from syft_torch.federated.history import History, Row
 from syft_torch.federated.hosted import choose_engine
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
+from syft_torch.federated.progress import RunLine
 from syft_torch.federated.recorded_model import RecordedModel
-from syft_torch.federated.reports import ProgressLine, write_run
+from syft_torch.federated.reports import write_report
 from syft_torch.federated.schedules import RoundOptimizer
+from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import FedAvg, Strategy, require_ageless, require_updates, uses_mean
 
 
@@ -74,11 +75,10 @@ class FederatedTrainer:
         require_sizes(epochs, batch_size)
         self.model, self.loss, self.data, self.strategy = model, loss, data, strategy
         self.history = History()
+        self._departures, self._watch = Departures(), Watch()
         self._is_free = threading.Lock()
         """Held while the trainer trains."""
         self.clients = make_clients(data)
-        if not self.clients:
-            raise FederatedError.trainer("the dataset has no workers", "send data to at least one")
         self.clients_per_round = self.options.count_clients(len(self.clients))
         self._rounds = make_rounds(self.options, self.clients)
         if self.options.buffer is not None:
@@ -109,8 +109,9 @@ class FederatedTrainer:
     def _make_job(self) -> Job:
         name, groups = self._schedule.describe()
         settings = replace(self._settings, optimizer=name, groups=groups)
-        recorded, parts = self._recorded.recorded, len(self._forms.parts)
-        return Job(recorded.programs, recorded.fixed, settings, parts, self.options.reason, self.options.patience)
+        recorded, parts, options = self._recorded.recorded, len(self._forms.parts), self.options
+        asking = options.reason, options.patience
+        return Job(recorded.programs, recorded.fixed, settings, parts, *asking, self._departures)
 
     def _make_engine(self) -> Engine:
         sums = uses_mean(self.strategy)
@@ -131,7 +132,8 @@ class FederatedTrainer:
             self._schedule.begin(self.history.losses)
             self._job = self._make_job()
             if self._recorded.shapes != before:
-                self._begin_strategy_again()
+                checkpoints.require_stateless(self.strategy)
+                self._begin_strategy()
             self._engine.cancel()
             self._engine = self._make_engine()
         elif (job := self._make_job()).settings != self._job.settings:
@@ -139,55 +141,70 @@ class FederatedTrainer:
         if self._forms.refresh():
             self._job.train.find(self._forms.find_lengths(self._settings))
 
-    def _begin_strategy_again(self) -> None:
-        """Prepare the strategy for other parameters, of which it must not have a state."""
-        if checkpoints.dump_strategy(self.strategy)[0]:
-            name = type(self.strategy).__name__
-            why = f"the model has other parameters to train than before, of which {name} keeps a state"
-            raise FederatedError.trainer(why, "make another trainer")
-        self._begin_strategy()
-
     # --- training
 
-    def fit(self, rounds: int, checkpoint: str | Path | None = None, progress: bool | None = None) -> History:
+    def fit(
+        self,
+        rounds: int,
+        checkpoint: str | Path | None = None,
+        progress: bool | None = None,
+        *,
+        evaluate_every: int | None = None,
+        held_out: FederatedDataset | Population | None = None,
+        metrics: Mapping[str, Function] | None = None,
+        stopping: EarlyStopping | None = None,
+    ) -> History:
         """Train for some rounds, and return the history of all rounds.
 
         With ``checkpoint``, write the state of the run to this file after each round. If the file exists, the run
         continues where it ended, so a program that was interrupted is simply started again; the rounds that it has
-        done count. ``progress`` is whether to show a line about each round; by default in a terminal.
+        done count. ``progress`` is whether to show a line about each round; by default in a terminal or a notebook.
+
+        With ``evaluate_every``, the model is evaluated after every so many rounds, and after the last one; on
+        ``held_out``, which nobody trains on, or on the data of the trainer. ``metrics`` are those of ``evaluate``, and
+        the history has what they were. ``stopping`` ends the run early. Any of these means to evaluate after each
+        round, unless ``evaluate_every`` is given.
         """
         if type(rounds) is not int or rounds < 0:
             raise FederatedError.trainer(f"rounds is {rounds!r}", "pass an integer that is not negative")
+        watch = Watch(evaluate_every, held_out, metrics, stopping)
         if not self._is_free.acquire(blocking=False):
             raise FederatedError.trainer("this trainer trains in another thread", "wait for it, or make another one")
         try:
-            self._fit(rounds, checkpoint, progress)
+            self._fit(rounds, checkpoint, progress, watch)
         finally:
             self._is_free.release()
         return self.history
 
-    def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None) -> None:
+    def _fit(self, rounds: int, checkpoint: str | Path | None, progress: bool | None, watch: Watch) -> None:
         self._refresh()
-        last = len(self.history) + rounds
+        self._watch = watch
+        if watch.every is not None:
+            watch.require_metric(list(self._survey(watch.held_out, watch.metrics).metrics))
+        done = len(self.history)
+        last = done + rounds
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None:
             checkpoints.require_writable(path, self.strategy)
             if path.exists():
-                self._restore(path)
-        show = ProgressLine(last, sys.stderr.isatty() if progress is None else progress)
+                self._restore(path, done)
+        show = RunLine(last, progress)
         with self.clients.deadline(self.options.timeout):
             for row in self._run_rounds(last):
                 self.history.rows.append(row)
                 self._schedule.step(row.loss)
+                watch.observe(row, row.round == last, self.evaluate, lambda: self.weights)
                 if path is not None:
                     self._save(path)
                 show.update(row)
         show.end()
+        if watch.restore(self._recorded.set_weights) and path is not None:
+            self._save(path)
 
     def _run_rounds(self, last: int) -> Iterator[Row]:
         """Yield a row for each round; the model has its weights by then."""
         try:
-            while len(self.history) < last:
+            while len(self.history) < last and not self._watch.has_ended:
                 self._refresh()
                 yield self._run_round(len(self.history) + 1)
         finally:
@@ -198,22 +215,15 @@ class FederatedTrainer:
         began = time.perf_counter()
         recorded = self._recorded
         found = self._rounds.collect(number, self._engine, self._acceptance, self._make_task, recorded.read_weights)
-        updates, left_out = found.updates, found.left_out
-        needed = max(self.options.count_needed(found.expected), self.strategy.needed, 1)
-        if len(updates) < needed:
-            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(left_out.items())[:3]])
-            raise FederatedError.few_results(number, len(updates), needed, reasons)
-        samples = sum(update.samples for update in updates)
-        loss = sum(update.loss * update.samples for update in updates) / samples
-        recorded.combine(self.strategy, found.weights, updates)
-        seconds = time.perf_counter() - began
-        return Row(number, loss, [update.worker for update in updates], left_out, samples, seconds)
+        found.require(number, max(self.options.count_needed(found.expected), self.strategy.needed, 1))
+        recorded.combine(self.strategy, found.weights, found.updates)
+        return found.describe(number, time.perf_counter() - began)
 
     def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Task:
         correction, total = self.strategy.correct(client.id), self._recorded.layout.total
         if correction is not None and len(correction) < total:
             correction = torch.cat([correction, correction.new_zeros(total - len(correction))])
-        seed = _hash(self.options.seed, number, turn, client.id) if self.options.shuffle else None
+        seed = self.options.derive_seed(number, turn, client.id)
         return Task(client, weights, seed, correction, self._job, number)
 
     def train_apart(self) -> dict[Id, nn.Module]:
@@ -246,18 +256,19 @@ class FederatedTrainer:
         By default, the loss, and the accuracy if targets are classes. Each is that of the pooled data. Only sums over
         all samples of a worker leave it; one whose sums are not finite is left out.
         """
-        weights, options = self.weights, self.options
+        weights = self.weights
+        self._evaluation = self._survey(data, metrics).run(weights, self.options, self._departures)
+        return self._evaluation
+
+    def _survey(self, data: FederatedDataset | Population | None, metrics: Mapping[str, Function] | None) -> Survey:
         clients = self.clients if data is None else make_clients(data)
         forms = DataForms(clients)
         functions = {"loss": self.loss, **(choose_metrics(forms.parts) if metrics is None else metrics)}
         measured = self._measurements.find(self.model, functions, forms, self._recorded.recorded)
-        with clients.deadline(options.timeout):
-            found = evaluate(functions, *measured, clients, weights, options.reason, options.patience)
-        self._evaluation = found
-        return found
+        return Survey(clients, functions, *measured)
 
     def report(self, path: str | Path) -> None:
-        """Write a page about the run: its settings, the loss by round, who took part, and the last evaluation."""
+        """Write a page: settings, losses and metrics by round, who took part, the last evaluation, and what left."""
         self._refresh()
         facts = {
             "model": f"{type(self.model).__name__}, {self._recorded.layout.total:,} weights",
@@ -266,24 +277,23 @@ class FederatedTrainer:
             "strategy": repr(self.strategy),
             "engine": self._engine.name,
         }
-        write_run(path, facts, self._job.settings, self.history, self._evaluation)
+        write_report(path, facts, self._job.settings, self.history, self._evaluation, self._departures)
 
     def _identify(self) -> Kwargs:
         """Return what a run must have in common with its checkpoint."""
         return {**self._recorded.identify(), "strategy": type(self.strategy).__name__, "seed": self.options.seed}
 
     def _save(self, path: Path) -> None:
-        run = checkpoints.RunState(self._recorded.read_weights(), self.history, self._rounds.starts)
+        weights, departures = self._recorded.read_weights(), self._departures.dump()
+        run = checkpoints.RunState(weights, self.history, departures, self._rounds.starts, self._watch.best_weights)
         checkpoints.save_run(path, self._identify(), self.strategy, run)
 
-    def _restore(self, path: Path) -> None:
+    def _restore(self, path: Path, done: int) -> None:
         """Continue from a checkpoint, unless this trainer has done its rounds itself."""
         run = checkpoints.load_run(path, self._identify(), self.strategy)
         self._recorded.set_weights(run.weights)
         self.history.rows, self._rounds.starts = run.history.rows, run.starts
+        self._departures.load(run.departures)
+        self._watch.begin(self.history.rows[done:], run.best)
         self._schedule.begin(self.history.losses)
         self._refresh()
-
-
-def _hash(*parts: object) -> int:
-    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little") >> 1

@@ -312,16 +312,19 @@ class LoopOp:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
+        versions, protect = list(map(change_count, tensors)), self._protect_generator(execution)
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
             )
-            return execution.company.train(member)
+            try:
+                return execution.company.train(member)
+            finally:
+                self._require_unchanged(execution, versions)
         if self.is_training:
             loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
-        versions, protect = list(map(change_count, execution.args[2:])), self._protect_generator(execution)
         try:
             while True:
                 with protect(), torch.enable_grad():

@@ -222,7 +222,7 @@ class StandingApprovals:
         if approval.state == "expired":
             raise ApprovalError.matches_nothing(name, f"{approval.conditions['until']} is in the past")
         self._require_usable(approval)
-        if (why := self._explain_user(approval)) is not None:
+        if (why := self.explain_user(approval)) is not None:
             raise ApprovalError.matches_nothing(name, why)
         text = json.dumps(dict(approval.conditions))
         if len(text) > MAX_TEXT:  # The ledger would cut it.
@@ -266,20 +266,16 @@ class StandingApprovals:
                 warnings.append(f"the standing approval {name!r} has expired; remove or change it")
             else:
                 self._require_usable(new)
-                if (why := self._explain_user(new)) is not None:
+                if (why := self.explain_user(new)) is not None:
                     warnings.append(f"the standing approval {name!r} cannot be used: {why}; correct it")
             self._known[name] = new
             if old is None or old.digest != new.digest:
                 self.on_added(new)
         return warnings
 
-    def _explain_user(self, approval: StandingApproval) -> str | None:
+    def explain_user(self, approval: StandingApproval) -> str | None:
         """Return why nobody can use a rule, if the users are known."""
-        user, users = approval.conditions["user"], self.list_users()
-        if users is None or user in (known := sorted(set(users))):
-            return None
-        near = suggest(user, known, f"the users are {', '.join(known[:MAX_NAMED])}" if known else "there are no users")
-        return f"no user of this worker has the name {user!r} ({near})"
+        return explain_user(approval.conditions["user"], self.list_users())
 
     def _require_usable(self, approval: StandingApproval) -> None:
         """Raise if a rule can never match here, or duplicates another one."""
@@ -405,6 +401,14 @@ class StandingApprovals:
                 for use, when in uses.items():
                     if when > since and use not in known.uses.times and when >= known.made_at:
                         known.uses.add(use, when, known.per_day)
+
+
+def explain_user(user: str, users: Iterable[str] | None) -> str | None:
+    """Return why nobody can use a rule for a user, given the names of all users, or None if those are not known."""
+    if users is None or user in (known := sorted(set(users))):
+        return None
+    near = suggest(user, known, f"the users are {', '.join(known[:MAX_NAMED])}" if known else "there are no users")
+    return f"no user of this worker has the name {user!r} ({near})"
 
 
 def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:

@@ -18,6 +18,11 @@ class ReleasePendingError(GetNotPermittedError):
         "with `request.state`",
         order="request worker",
     )
+    in_time = Text(
+        "cannot go on: the owner of worker {worker!r} has not decided on request {request} within {seconds:g} seconds; "
+        "give owners more time, e.g. `{more}`, and ask again",
+        order="request worker seconds more",
+    )
 
 
 class ReleaseDeniedError(GetNotPermittedError):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from syft_core.ledgers.entry import Entry
 
 MAX_COUNTED = 10_000
-"""How many pairs of a user and a form are counted: peers choose the forms."""
+"""How many users, forms and sources are counted: peers choose the forms."""
 MAX_CLOSED = 1000
 """How many requests are remembered that were denied, fetched or lapsed; the file has all of them."""
+
+
+def name_sources(names: Iterable[str]) -> str:
+    """Return the tags of sources in one text, each once."""
+    return ", ".join(sorted(set(filter(None, names))))
 
 
 @dataclass
@@ -25,21 +31,29 @@ class RecordedRequest:
     released_at: float | None = None
 
 
+class Released(NamedTuple):
+    """What is counted together: to whom, in which forms, and computed from what."""
+
+    user: str
+    forms: str
+    sources: str
+
+
 class ReleaseCounts:
-    """How often each user got objects of the same forms."""
+    """How often each user got objects of the same forms that were computed from the same data."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[Released] = Counter()
 
-    def add(self, user: str, forms: str) -> None:
+    def add(self, released: Released) -> None:
         """Count a release."""
-        self._counts[user, forms] += 1
+        self._counts[released] += 1
         if len(self._counts) > MAX_COUNTED:
             del self._counts[next(iter(self._counts))]
 
-    def count(self, user: str, forms: str) -> int:
-        """Return how often a user got objects of these forms."""
-        return self._counts[user, forms]
+    def count(self, released: Released) -> int:
+        """Return how often it was released."""
+        return self._counts[released]
 
 
 @dataclass
@@ -54,7 +68,7 @@ class ReleaseHistory:
     uses: dict[str, dict[str, float]] = field(default_factory=dict)
     """When each of them was used, by the id of the use."""
     released: ReleaseCounts = field(default_factory=ReleaseCounts)
-    """How often each user got what forms."""
+    """How often each user got what."""
     _closed: dict[str, None] = field(default_factory=dict)
     _last: Entry | None = None
     """The last release, with the forms of all objects that left with it so far."""
@@ -69,9 +83,9 @@ class ReleaseHistory:
             self._note_request(entry, entry.request)
 
     def count_releases(self) -> ReleaseCounts:
-        """Return how often each user got what forms, when all entries were noted."""
-        if self._last is not None:
-            self.released.add(self._last.user, self._last.form)
+        """Return how often each user got what, when all entries were noted."""
+        if (last := self._last) is not None:
+            self.released.add(Released(last.user, last.form, name_sources(last.names)))
             self._last = None
         return self.released
 
@@ -79,7 +93,7 @@ class ReleaseHistory:
         """Note an object that was released; those of one release have entries after one another."""
         last = self._last
         if last is not None and last.request == entry.request:
-            self._last = last._replace(form=f"{last.form}, {entry.form}")
+            self._last = last._replace(form=f"{last.form}, {entry.form}", names=(*last.names, *entry.names))
             return
         self.count_releases()
         self._last = entry

@@ -6,11 +6,12 @@ import logging
 
 from syft_core.exceptions import LedgerError, StorageError
 from syft_core.messages import Message
-from syft_core.peer import Id
+from syft_core.peer import Id, Peer
+from syft_core.workers.party.store import Sources
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.seeing.ledger import describe_value
+from syft_core.workers.seeing.ledger import describe_value, split_failures, tags_of
 from syft_worker.desk.approvals import Candidate, StandingApproval, StandingApprovals
-from syft_worker.desk.history import ReleaseHistory
+from syft_worker.desk.history import Released, ReleaseHistory, name_sources
 from syft_worker.desk.requests import ReleaseRequest, ReleaseRequests
 
 RULE = "owner approves"
@@ -32,16 +33,15 @@ class Releases:
         self._counts = self.history.count_releases()
 
     def count_released(self, request: ReleaseRequest) -> int:
-        """Return how often the user of a request got objects of the same forms."""
-        return self._counts.count(str(request.peer), request.forms)
+        """Return how often the user of a request got objects of the same forms, computed from the same data."""
+        return self._counts.count(_describe(request.peer, request.forms, request.lineage))
 
     def use_up(self, message: Message) -> None:
         """Use up the approvals with which objects have left, and count the releases."""
-        left = [(request.peer, request.forms) for request in self.requests.use_up(message)]
+        left = [Candidate(each.peer, each.forms, each.lineage) for each in self.requests.use_up(message)]
         candidate = self.approvals.use_up(message)
-        left += [candidate[:2]] if candidate is not None else []
-        for peer, forms in left:
-            self._counts.add(str(peer), forms)
+        for each in [*left, *([candidate] if candidate is not None else [])]:
+            self._counts.add(_describe(*each))
 
     def _settle_open(self, approval: StandingApproval) -> None:
         """Approve the open requests that a new rule covers, the oldest first."""
@@ -66,6 +66,10 @@ class Releases:
 
     def forget(self, peer: Id) -> None:
         """Forget nothing: requests belong to a user and outlive the user's connection."""
+
+
+def _describe(peer: Peer, forms: str, sources: Sources) -> Released:
+    return Released(str(peer), forms, name_sources(map(tags_of, split_failures(sources)[0])))
 
 
 def releases_of(worker: Worker) -> Releases:

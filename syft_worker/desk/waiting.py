@@ -1,39 +1,24 @@
-"""Waiting: one line that says for whose decisions a program waits, in terminals and notebooks."""
+"""Waiting: one line that says for whose decisions a program waits."""
 
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
 
+from syft_core.display import Display, Log, find_display
 from syft_core.pictures import one_line
 
-WIDTH = 100
 MAX_NAMED = 3
 _log = logging.getLogger(__name__)
 
 
-class Display(Protocol):
-    """Shows a line in place of the one before."""
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-
-    def end(self) -> None:
-        """Leave the line as it is, and begin another one."""
-
-
 class WaitingLine:
-    """Shows one line about all requests that wait, from any thread; without a terminal or notebook, the log has them.
+    """Shows one line about all requests that wait, from any thread; ``find_place`` returns where."""
 
-    ``find_display`` returns where to show it, or None.
-    """
-
-    def __init__(self, find_display: Callable[[], Display | None]) -> None:
-        self._find_display = find_display
+    def __init__(self, find_place: Callable[[], Display]) -> None:
+        self._find_place = find_place
         self._lock = threading.Lock()
         self._since: dict[str, tuple[str, float]] = {}
         """The workers and the times since when requests wait, by their ids."""
@@ -43,9 +28,8 @@ class WaitingLine:
         """Add a request that waits."""
         with self._lock:
             if not self._since:
-                self._display = self._find_display()
+                self._display = self._find_place()
             self._since[request] = one_line(str(worker)), time.monotonic()
-        _log.info("waiting for the owner of %s to decide on request %s", one_line(str(worker)), request)
         self.update()
 
     def update(self) -> None:
@@ -71,44 +55,5 @@ class WaitingLine:
         return f"waiting for the owner of {names} to decide on {what}, for {seconds:.0f} s"
 
 
-class Terminal:
-    """Shows a line in a terminal."""
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-        sys.stderr.write(f"\r{text[:WIDTH]:<{WIDTH}}")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Begin another line."""
-        sys.stderr.write("\n")
-        sys.stderr.flush()
-
-
-class Notebook:
-    """Shows a line below the cell of a notebook."""
-
-    def __init__(self) -> None:
-        from IPython import display  # noqa: PLC0415  # only a notebook gets here
-
-        show: Any = display.display
-        self._handle = show({"text/plain": ""}, raw=True, display_id=True)
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-        self._handle.update({"text/plain": text}, raw=True)
-
-    def end(self) -> None:
-        """Leave the line as it is."""
-
-
-def find_display() -> Display | None:
-    """Return where this program shows a line to its user, if it has such a place."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is not None:
-        return Notebook()
-    return Terminal() if sys.stderr is not None and sys.stderr.isatty() else None
-
-
-LINE = WaitingLine(find_display)
+LINE = WaitingLine(lambda: find_display() or Log(_log))
 """The line of this program: a terminal has only one place for it."""

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from syft_core.packages import PACKAGES
+
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
-PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_worker", "syft_ray")
 SMALL = 40
 """Modules of up to this many lines need no test file of their own."""
 EXEMPT = {"__init__.py", "__main__.py", "plugin.py", "errors.py"}

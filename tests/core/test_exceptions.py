@@ -11,6 +11,7 @@ import pytest
 
 from syft_core import exceptions
 from syft_core.exceptions import SyftError
+from syft_core.packages import PACKAGES
 
 FEATURES = ("syft_core.network", "syft_core.plans", "syft_mpc", "syft_ray", "syft_worker", "syft_worker.desk")
 CLASSES = {
@@ -409,6 +410,11 @@ TEXTS = {
         (3, "bob"),
         "cannot go on: request 3 to worker 'bob' is waiting for its owner; wait longer, or look again with "
         "`request.state`",
+    ),
+    ("ReleasePendingError", "in_time"): (
+        (3, "bob", 600.0, "patience=3600"),
+        "cannot go on: the owner of worker 'bob' has not decided on request 3 within 600 seconds; give owners more "
+        "time, e.g. `patience=3600`, and ask again",
     ),
     ("ReleaseDeniedError", "to_fetch"): (
         ("eve", 7, "bob", 3, " (too detailed)"),
@@ -1000,7 +1006,7 @@ def writers() -> set[tuple[str, str]]:
 def calls_of_texts() -> list[tuple[str, exceptions.Text, ast.Call]]:
     """Return every call of a text in the packages, with its place."""
     found = []
-    for package in ("syft_core", "syft_torch", "syft_numpy"):
+    for package in PACKAGES:
         for path in (Path(exceptions.__file__).parents[1] / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

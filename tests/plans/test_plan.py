@@ -110,6 +110,36 @@ def test_a_plan_of_a_subclass_is_read_as_a_plan_without_the_function(hook: Any) 
     assert read(torch.ones(2)).tolist() == [2, 2]
 
 
+def test_a_plan_that_was_sent_can_be_part_of_another(hook: Any, bob: Any) -> None:
+    inner = sy.Plan("abs", lambda x: x.abs()).build(torch.ones(2))
+    inner.send(bob)
+
+    outer = sy.Plan("more", lambda x: inner(x) + 1).build(torch.ones(2))
+
+    x = torch.tensor([-1.0, 2.0])
+    assert outer.send(bob)(x.send(bob)).get().tolist() == [2, 3]
+    assert deserialize(serialize(outer))(x).tolist() == [2, 3]
+
+
+def test_a_plan_without_its_function_cannot_be_part_of_another(hook: Any) -> None:
+    read = deserialize(serialize(sy.Plan("abs", lambda x: x.abs()).build(torch.ones(2))))
+
+    with pytest.raises(PlanError, match="calls the plan 'abs', of which there are only the recorded steps"):
+        sy.Plan("more", lambda x: read(x) + 1).build(torch.ones(2))
+
+
+def test_a_plan_that_was_sent_before_gets_later_names(hook: Any, bob: Any) -> None:
+    plan = sy.Plan("abs", lambda x: x.abs()).build(torch.ones(2))
+    pointer = plan.send(bob).tag("#own").describe("mine")
+
+    plan.tag("#later")
+    assert plan.send(bob) is pointer
+    assert len(bob.search(["#own", "#later"])) == 1
+    assert pointer.description == "mine"
+    plan.describe("absolute values").send(bob)
+    assert bob.search("#later")[0].description == "absolute values"
+
+
 def test_a_plan_that_cannot_be_stored_is_refused(hook: Any, bob: Any) -> None:
     there = torch.ones(2).send(bob)
     with pytest.raises(PlanError, match="it is not recorded yet"):

@@ -306,7 +306,7 @@ def test_the_clients_of_an_actor_that_hangs_are_left_out_until_it_goes_on(module
 def test_a_round_goes_on_without_an_actor_whose_process_is_stopped(module_hook: Any) -> None:
     ids = [f"frozen-{number}" for number in range(4)]
     with sy.RayWorkers(module_hook, ids=ids, actors=2, setup=load_with_process) as workers:
-        process = int(fl.find("#process", "#process", workers=workers[:1]).datasets[ids[0]][0].targets.get())
+        process = int(fl.find("#process", "#process", workers=workers[:1])[ids[0]].targets.get())
         trainer = make_trainer(fl.find("#x", "#y", workers=workers), timeout=5.0)
         trainer.fit(1)
         os.kill(process, signal.SIGSTOP)

@@ -40,6 +40,13 @@ private = torch.tensor([1.0]).private_tensor(["ana"])
 model = torch.nn.Linear(1, 1).send(bob)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 optimizer.fix_precision()
+shared = torch.zeros(2).fix_prec().share(bob, crypto_provider=bob).child
+for row in x:
+    row.move(bob).copy().get().item()
+torch.nn.Parameter(torch.zeros(2)).send(bob).request("why").wait(3).get()
+torch.cat([x, x]).describe("d").publish()
+torch.utils.data.TensorDataset(x, x).federate([bob])
+print(x.location, x.tags, x.owner, x.id_at_location, model.copy().get().location)
 reveal_type(model)
 reveal_type(torch.zeros(2) + 1)
 reveal_type(F.relu(torch.zeros(2)))

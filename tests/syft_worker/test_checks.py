@@ -93,3 +93,22 @@ def test_no_framework_is_imported_before_the_checks(folder: Path) -> None:
 
     assert done.stdout.strip() == "1 []"
     assert "none.csv" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [("", "the users are user"), ('token_file = "tokens.json"\n', "did you mean 'anna'")],
+)
+def test_a_rule_for_an_unknown_user_is_found_and_keeps_no_worker_from_starting(
+    folder: Path, more: str, hint: str
+) -> None:
+    assert main(["token", "add", str(folder / "tokens.json"), "--user", "anna"]) == 0
+    rule = '[approvals.means]\nuser = "annna"\ncomputed_from = ["#ages"]\n'
+    (folder / "worker.toml").write_text(GOOD + more + rule)
+    config = read_config(folder / "worker.toml")
+
+    (problem,) = find_problems(config)
+
+    assert "the standing approval 'means'" in problem
+    assert hint in problem
+    assert find_problems(config, peers=False) == []

@@ -154,3 +154,15 @@ def test_what_changes_the_direction_of_text_or_is_not_seen_is_escaped_on_the_pag
 
     assert r"#a\u202eb" in shown
     assert not {"\u202e", "\u200b", "\x1b"} & set(shown)
+
+
+def test_a_rule_that_nobody_can_use_says_so(served: Served) -> None:
+    served.worker.load_data([torch.ones(2).private_tensor([]).tag("#ages")])
+    approvals = served.worker.approvals
+    approvals.list_users = lambda: {"ana"}
+    approvals.configure({name: {"user": name, "computed_from": ["#ages"]} for name in ("ana", "anna")})
+
+    shown = html.unescape(Browser(served.page).get("/", "owner-secret").body)
+
+    assert shown.count("never used: ") == 1
+    assert "no user of this worker has the name 'anna' (did you mean 'ana'?)" in shown

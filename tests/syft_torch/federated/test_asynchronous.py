@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -26,6 +28,30 @@ def test_asynchronous_rounds_use_stale_updates_with_less_weight(hook: Any) -> No
     assert max(ages) >= 1
     assert ages[:2] == [0, 0]
     assert history.losses[-1] < history.losses[0]
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ("half", "a value of type str"), ("0.5", "a value of type str"), (b"1", "a value of type bytes"),
+        (None, "a value of type NoneType"), (1j, "a value of type complex"), ([0.5], "a value of type list"),
+        (torch.ones(2), "a value of type Tensor"), (torch.zeros(()), "a value of type Tensor"),
+        (0, "0.0"), (-0.5, "-0.5"), (float("nan"), "nan"), (10**400, "inf"),
+    ],
+)  # fmt: skip
+def test_a_weight_that_is_not_a_positive_number_is_refused(hook: Any, found: Any, shown: str) -> None:
+    trainer = make_trainer(hook, buffer=2, staleness=lambda age: found)
+
+    with pytest.raises(fl.FederatedError) as caught:
+        trainer.fit(2)
+
+    assert str(caught.value) == f"cannot train: `staleness(0)` returns {shown}; return a positive number"
+    assert not len(trainer.history)
+
+
+@pytest.mark.parametrize("found", [1, 0.5, True, torch.tensor(0.5), np.float32(0.5), Fraction(1, 2)])
+def test_a_weight_may_be_any_positive_number(hook: Any, found: Any) -> None:
+    assert len(make_trainer(hook, buffer=2, staleness=lambda age: found).fit(2)) == 2
 
 
 def test_the_weight_of_a_stale_update_follows_fedbuff() -> None:

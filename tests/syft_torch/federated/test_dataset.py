@@ -122,7 +122,7 @@ def test_a_search_may_have_several_inputs_and_several_datasets(hook: Any, bob: A
 
     data = fl.find("#a", ["#b"], "#y", workers=[bob])
 
-    assert len(data.datasets["bob"]) == 2
+    assert len(data.by_worker["bob"]) == 2
     assert len(data["bob"].inputs) == 2
 
 
@@ -160,6 +160,14 @@ def test_a_dataset_has_the_methods_of_earlier_releases(hook: Any, bob: Any) -> N
     assert isinstance(sent, fl.PointerDataset)
     assert {found.description for found in bob.search(["#a", "#b"])} == {"four samples"}
     assert len(bob.search("#a")) == 2
+
+
+def test_the_datasets_of_workers_are_found_by_the_worker_or_its_id(hook: Any, bob: Any, alice: Any) -> None:
+    data = fl.BaseDataset(*parts()).federate((alice, bob))
+
+    assert list(data.datasets) == ["alice", "bob"]
+    assert data.datasets["alice"].data.location.id == "alice"
+    assert data.datasets[bob] is data[bob]
 
 
 @pytest.mark.parametrize(

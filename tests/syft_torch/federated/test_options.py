@@ -57,3 +57,12 @@ def test_a_round_needs_half_of_those_that_were_asked_by_default() -> None:
     assert [fl.Options().count_needed(asked) for asked in (1, 4, 5)] == [1, 2, 3]
     assert fl.Options(buffer=4).count_needed(4) == 4
     assert fl.Options(min_results=1).count_needed(5) == 1
+
+
+def test_a_training_has_a_seed_of_its_own_that_repeats() -> None:
+    options = fl.Options(seed=3)
+
+    assert options.derive_seed(1, 0, "bob") == options.derive_seed(1, 0, "bob")
+    assert len({options.derive_seed(1, 0, id) for id in ("bob", "alice", 1, "1")}) == 4
+    assert options.derive_seed(1) != fl.Options(seed=4).derive_seed(1)
+    assert fl.Options(shuffle=False).derive_seed(1) is None

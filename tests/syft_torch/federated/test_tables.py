@@ -93,6 +93,76 @@ def test_incomplete_questions_are_refused(workers: list[Any], options: Any) -> N
         find([])
 
 
+# --- categories
+
+WARD = sy.Column("ward", "category", categories=("surgery", "heart", "eyes"), nullable=True)
+TABLE = torch.tensor([[1.0, 50.0, 0.0], [float("nan"), 60.0, 1.0], [2.0, 70.0, 1.0], [0.0, 80.0, 0.0]])
+
+
+def load_wards(workers: list[Any], ward: Any = WARD, private: bool = False) -> None:
+    for worker in workers:
+        table = TABLE.name_columns(ward, sy.Column("age"), sy.Column("outcome", "category", categories=("no", "yes")))
+        worker.load_data([(table.private_tensor(["ana"]) if private else table).tag("#wards")])
+
+
+ONE_HOT = [[0.0, 1, 0, 50], [0, 0, 0, 60], [0, 0, 1, 70], [1, 0, 0, 80]]
+
+
+def test_categories_become_columns_of_zeros_and_ones(workers: list[Any]) -> None:
+    load_wards(workers)
+
+    data = fl.find("#wards", label="outcome", one_hot=True, workers=workers)
+
+    assert data["north"].data.copy().get().tolist() == ONE_HOT
+    assert data.columns == ("ward=surgery", "ward=heart", "ward=eyes", "age")
+    assert data["north"].targets.copy().get().tolist() == [0, 1, 1, 0]
+    train, test = fl.train_test_split(fl.Scaling.fit(data).apply(data), test_size=0.5)
+    assert train.columns == test.columns == data.columns
+    trainer = fl.FederatedTrainer(
+        torch.nn.Linear(len(data.columns), 2), torch.nn.functional.cross_entropy,
+        lambda p: torch.optim.SGD(p, lr=0.1), train,
+    )  # fmt: skip
+    assert len(trainer.fit(1, held_out=test)) == 1
+
+
+def test_categories_of_private_tables_become_private_columns(workers: list[Any]) -> None:
+    load_wards(workers, private=True)
+
+    data = fl.find("#wards", label="outcome", one_hot=True, workers=workers)
+
+    assert data["east"].data.shape == (4, 4)
+    with pytest.raises(GetNotPermittedError):
+        data["east"].data.get()
+    workers[1].hook.local_worker.user = "ana"
+    assert data["east"].data.copy().get().child.child.tolist() == ONE_HOT
+
+
+def test_categories_in_one_column_stay_there_unless_it_is_wanted(workers: list[Any]) -> None:
+    load_wards(workers)
+
+    data = fl.find("#wards", label="outcome", missing=9, workers=workers)
+
+    assert data["north"].data.copy().get()[:, 0].tolist() == [1, 9, 2, 0]
+    assert data.columns == ("ward", "age")
+
+
+def test_a_missing_category_can_be_one_of_them(workers: list[Any]) -> None:
+    load_wards(workers)
+
+    data = fl.find("#wards", label="outcome", missing={"ward": 2}, one_hot=True, workers=workers)
+
+    assert data["north"].data.copy().get()[1].tolist() == [0, 0, 1, 60]
+
+
+def test_the_mean_of_categories_is_refused(workers: list[Any]) -> None:
+    load_wards(workers)
+
+    with pytest.raises(fl.FederatedError, match="categories have no mean: pass `one_hot=True`"):
+        fl.find("#wards", label="outcome", missing="mean", workers=workers)
+    data = fl.find("#wards", label="outcome", missing="mean", one_hot=True, workers=workers)
+    assert data["south"].data.copy().get().tolist() == ONE_HOT
+
+
 # --- missing values
 
 
@@ -209,7 +279,7 @@ def test_derived_data_is_found_again_after_a_restart(workers: list[Any], hook: A
     data = find(workers, missing="mean")
     train, _ = fl.train_test_split(data)
     scaled = fl.Scaling.fit(train).apply(train)
-    dataset = scaled.datasets["north"][0]
+    dataset = scaled["north"]
     before = dataset.data.copy().get()
     workers[0].clear_objects()
     workers[0].load_data([make_table(0).name_columns(*COLUMNS).tag("#patients")])

@@ -175,6 +175,13 @@ def test_too_few_updates_end_the_run_with_the_reasons_and_lose_nothing(hook: Any
     assert len(trainer.fit(1)) == 2
 
 
+def test_an_owner_who_does_not_decide_in_time_is_named_with_the_option_that_waits_longer(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, (40,), private=True), reason="a study", patience=0.01)
+
+    with pytest.raises(fl.FederatedError, match=r"0\.01 seconds; .* `options=fl\.Options\(patience=3600\)`, and ask"):
+        trainer.fit(1)
+
+
 def test_private_updates_are_refused_and_the_reason_is_told(hook: Any) -> None:
     trainer = make_trainer(hook, make_data(hook, private=True))
 

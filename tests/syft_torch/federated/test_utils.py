@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
+from syft_torch.federated.dataloader import ByWorker  # noqa: E402  # the same
 
 
 def make(count: int = 10) -> Any:
@@ -68,6 +69,18 @@ def test_batches_are_found_by_the_worker_or_its_id(hook: Any, bob: Any, alice: A
         assert batches.get("carol", 7) == 7
     item = next(iter(fl.FederatedDataLoader(data, batch_size=2, iter_per_worker=True)))
     assert item[bob] is item["bob"]
+
+
+def test_every_method_of_a_dict_by_worker_takes_workers(hook: Any, bob: Any, alice: Any) -> None:
+    found = ByWorker({"bob": 1})
+
+    found[alice] = 2
+    assert found.setdefault(bob, 3) == 1
+    assert found == {"bob": 1, "alice": 2}
+    assert found.pop(bob) == 1
+    assert found.pop(bob, 4) == 4
+    del found[alice]
+    assert not found
 
 
 def tied() -> Any:

@@ -39,7 +39,7 @@ def test_a_handle_follows_its_request(bob: Any, mean: Any) -> None:
 
 def test_waiting_is_shown_until_the_owner_has_decided(bob: Any, me: Any, monkeypatch: Any) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(waiting.LINE, "_find_display", lambda: SimpleNamespace(show=shown.append, end=shown.clear))
+    monkeypatch.setattr(waiting.LINE, "_find_place", lambda: SimpleNamespace(show=shown.append, end=shown.clear))
     bob.load_data([torch.tensor([1.0, 2.0]).private_tensor([]).tag("#ages")])
     request = bob.search("#ages")[0].sum().request("table 1")
 
@@ -53,3 +53,10 @@ def test_waiting_is_shown_until_the_owner_has_decided(bob: Any, me: Any, monkeyp
     with pytest.raises(ReleasePendingError):
         bob.search("#ages")[0].sum().request("table 2").wait(timeout=0)
     assert waiting.LINE._since == {}
+
+
+def test_the_owner_sees_the_line_of_the_program_that_asks(bob: Any, mean: Any) -> None:
+    mean.request("table 1")
+
+    assert bob.requests[0].line.startswith("test_handle.py:")
+    assert bob.requests[0].line.endswith('mean.request("table 1")')

@@ -177,6 +177,21 @@ def test_releases_of_earlier_processes_count_too(hook: Any, me: Any, tmp_path: P
         assert count_before(bob, me) == 2
 
 
+def test_what_was_computed_from_other_data_does_not_count(hook: Any, me: Any, tmp_path: Path) -> None:
+    with start(hook, tmp_path) as bob:
+        bob.load_data([torch.ones(2).private_tensor([]).tag("#doses")])
+        bob.allow("ages", form="Tensor[]", **RULE_OF_ME)
+        bob.allow("doses", form="Tensor[]", **{**RULE_OF_ME, "computed_from": ["#doses"]})
+        for _ in range(3):
+            bob.search("#doses")[0].sum().get()
+        bob.search("#ages")[0].sum().get()
+        bob.revoke("ages")
+        assert count_before(bob, me) == 1
+
+    with start(hook, tmp_path) as bob:
+        assert count_before(bob, me) == 1
+
+
 # --- users
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from syft_worker.desk.waiting import Notebook, Terminal, WaitingLine, find_display
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from syft_worker.desk.errors import ReleasePendingError  # noqa: E402  # torch may be missing
+from syft_worker.desk.waiting import WaitingLine  # noqa: E402  # the same
 
 
 class Recorder:
@@ -57,45 +60,11 @@ def test_names_of_workers_are_escaped_and_not_all_are_named() -> None:
     assert place.shown[-1].endswith("and 2 more to decide on 5 requests, for 0 s")
 
 
-def test_without_a_terminal_the_log_says_it(caplog: Any) -> None:
-    line = WaitingLine(lambda: None)
-    with caplog.at_level(logging.INFO):
-        line.begin("a1", "north")
-        line.end("a1")
+def test_a_program_without_a_terminal_says_at_once_for_whom_it_waits(bob: Any, me: Any, caplog: Any) -> None:
+    """Python shows warnings unless a program configures its log."""
+    bob.load_data([torch.zeros(2).private_tensor(["eve"]).tag("#ages")])
 
-    assert "waiting for the owner of north to decide on request a1" in caplog.text
+    with caplog.at_level(logging.WARNING), pytest.raises(ReleasePendingError):
+        me.get_worker("bob").search("#ages")[0].request("a study").wait(0.3)
 
-
-def test_a_terminal_shows_a_line_in_place_of_the_one_before(monkeypatch: Any, capsys: Any) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    display = find_display()
-    assert isinstance(display, Terminal)
-
-    display.show("one")
-    display.show("two")
-    display.end()
-
-    assert [text.strip() for text in capsys.readouterr().err.split("\r")] == ["", "one", "two"]
-
-
-def test_a_notebook_shows_it_below_the_cell(monkeypatch: Any) -> None:
-    shown: list[Any] = []
-    handle = SimpleNamespace(update=lambda data, raw: shown.append(data))
-    module, display = ModuleType("IPython"), ModuleType("IPython.display")
-    module.get_ipython = lambda: SimpleNamespace(kernel=1)  # type: ignore[attr-defined]  # as IPython has it
-    display.display = lambda data, raw, display_id: handle  # type: ignore[attr-defined]  # the same
-    monkeypatch.setitem(sys.modules, "IPython", module)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-
-    found = find_display()
-    assert isinstance(found, Notebook)
-    found.show("waiting")
-
-    assert shown == [{"text/plain": "waiting"}]
-
-
-def test_a_program_that_shows_nothing_has_no_place(monkeypatch: Any) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-
-    assert find_display() is None
+    assert "waiting for the owner of bob to decide on request" in caplog.text
