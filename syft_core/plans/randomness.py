@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from syft_core.plans.capture import find_codes, find_own_classes, find_variables, is_of_library
@@ -57,7 +58,7 @@ def _find_hidden(objects: Sequence[object]) -> Iterator[object]:
     for thing in (*objects, *values):
         parts = (*thing.args, thing.func) if isinstance(thing, partial) else (thing,)
         yield from [part.__self__ for part in parts if isinstance(part, BuiltinFunctionType)]
-        if isinstance(thing, GeneratorType) and thing.gi_frame is not None:
+        if inspect.isgenerator(thing) and thing.gi_frame is not None:
             yield from thing.gi_frame.f_locals.values()
 
 
