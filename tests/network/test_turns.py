@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -50,8 +51,16 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turn]:
     turn.ended.set()
 
 
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
 @pytest.mark.parametrize("drops", [True, False])
-def test_a_secret_does_not_reach_the_result_of_a_plan_that_runs(served: Served, turn: Turn, drops: bool) -> None:
+def test_a_secret_does_not_reach_the_result_of_a_plan_that_runs(
+    served: Served, pool: ThreadPoolExecutor, turn: Turn, drops: bool
+) -> None:
     ana, store = served.connect(), served.worker.object_store
     phone = sy.VirtualWorker(served.hook, id="phone", auto_add=False)
     eve = served.connect("eve-secret", client=phone)
@@ -61,7 +70,7 @@ def test_a_secret_does_not_reach_the_result_of_a_plan_that_runs(served: Served, 
     x, w = torch.zeros(3).send(ana), found[:]
 
     plan = sy.Plan("slow", lambda x, w: (x + 1 + 1) * 0 + w * 1).build(torch.zeros(3), torch.zeros(3)).send(ana)
-    result = plan(x, w)
+    result = pool.submit(lambda: plan(x, w).get())  # A command that nobody waits for may be sent later.
     assert wait_until(turn.began.is_set)
     if drops:
         with served.worker.lock:
@@ -73,5 +82,5 @@ def test_a_secret_does_not_reach_the_result_of_a_plan_that_runs(served: Served, 
     turn.ended.set()
 
     with pytest.raises(OperandChangedError, match="cannot finish 'run plan' on worker 'hospital': meanwhile another"):
-        result.get()
+        result.result(60)
     assert wait_until(lambda: not store._held)
