@@ -65,7 +65,7 @@ class ProtocolTask(Task):
 
     @abstractmethod
     def run(self) -> Nested:
-        """Do what is asked, and return the answer."""
+        """Carry it out, and return the answer."""
 
     def rehearse(self) -> Rehearsal:
         """Return what the protocol needs and returns, from the forms of its operands."""

@@ -37,7 +37,7 @@ MAX_THREADS = 64
 
 
 @dataclass(eq=False)
-class Task:
+class Assignment:
     """One training of one client."""
 
     client: Client
@@ -121,9 +121,9 @@ class Engine:
     name = "workers"
 
     def __init__(self) -> None:
-        self._here: deque[Task] = deque()
-        self._done: queue.SimpleQueue[tuple[Task, ClientOutcome, int]] = queue.SimpleQueue()
-        self._waiting: deque[Task] = deque()
+        self._here: deque[Assignment] = deque()
+        self._done: queue.SimpleQueue[tuple[Assignment, ClientOutcome, int]] = queue.SimpleQueue()
+        self._waiting: deque[Assignment] = deque()
         self._elsewhere = 0
         """How many trainings run in threads."""
         self._run_number = 0
@@ -132,7 +132,7 @@ class Engine:
     def __len__(self) -> int:
         return len(self._here) + len(self._waiting) + self._elsewhere
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: Assignment) -> None:
         """Start a training, or queue it."""
         if task.client.is_local:
             self._here.append(task)
@@ -142,7 +142,7 @@ class Engine:
         else:
             self._waiting.append(task)
 
-    def take(self) -> tuple[Task, ClientOutcome]:
+    def take(self) -> tuple[Assignment, ClientOutcome]:
         """Return a training that has ended, and its outcome."""
         if self._here and (not self._elsewhere or self._done.empty()):
             return self._run_here()
@@ -161,21 +161,21 @@ class Engine:
         self._elsewhere = 0
         self._run_number += 1
 
-    def _run_elsewhere(self, task: Task, number: int) -> None:
+    def _run_elsewhere(self, task: Assignment, number: int) -> None:
         self._done.put((task, self._run(task), number))
 
-    def _run_here(self) -> tuple[Task, ClientOutcome]:
+    def _run_here(self) -> tuple[Assignment, ClientOutcome]:
         task = self._here.popleft()
         return task, self._run(task)
 
-    def _run(self, task: Task) -> ClientOutcome:
+    def _run(self, task: Assignment) -> ClientOutcome:
         try:
             with task.client.open() as client:
                 return self._train(task, client)
         except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
             return error.with_traceback(None)
 
-    def _train(self, task: Task, client: Client) -> Update:
+    def _train(self, task: Assignment, client: Client) -> Update:
         return _make_update(task, client.train(task.job, task.find_weights, task.seed, task.correction))
 
 
@@ -186,12 +186,12 @@ class StackedEngine(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ready: deque[tuple[Task, ClientOutcome]] = deque()
+        self._ready: deque[tuple[Assignment, ClientOutcome]] = deque()
 
     def __len__(self) -> int:
         return super().__len__() + len(self._ready)
 
-    def take(self) -> tuple[Task, ClientOutcome]:
+    def take(self) -> tuple[Assignment, ClientOutcome]:
         """Return a training that has ended; train the next chunk if there is none."""
         return self._ready.popleft() if self._ready else super().take()
 
@@ -200,7 +200,7 @@ class StackedEngine(Engine):
         super().cancel()
         self._ready.clear()
 
-    def _run_here(self) -> tuple[Task, ClientOutcome]:
+    def _run_here(self) -> tuple[Assignment, ClientOutcome]:
         chunk = [self._here.popleft()]
         while self._here and len(chunk) < MOST and _are_alike(self._here[0], chunk[0]):
             chunk.append(self._here.popleft())
@@ -211,7 +211,7 @@ class StackedEngine(Engine):
                 self._ready.append((task, self._finish(task, message, error)))
         return self._ready.popleft()
 
-    def _start(self, task: Task, stack: ExitStack) -> Train | None:
+    def _start(self, task: Assignment, stack: ExitStack) -> Train | None:
         """Open a client, and return the message to its worker; None if that fails."""
         try:
             client = stack.enter_context(task.client.open())
@@ -221,7 +221,7 @@ class StackedEngine(Engine):
             self._ready.append((task, error.with_traceback(None)))
             return None
 
-    def _finish(self, task: Task, message: Train, error: Exception | None) -> ClientOutcome:
+    def _finish(self, task: Assignment, message: Train, error: Exception | None) -> ClientOutcome:
         """Fetch the result of a training; start it again if its worker has lost what was sent before."""
         try:
             if isinstance(error, ObjectNotFoundError):
@@ -233,13 +233,13 @@ class StackedEngine(Engine):
             return failure.with_traceback(None)
 
 
-def _make_update(task: Task, trained: tuple[Tensor, float]) -> Update:
+def _make_update(task: Assignment, trained: tuple[Tensor, float]) -> Update:
     client, settings, (difference, loss) = task.client, task.job.settings, trained
     task.job.departures.add_update(client.id)
     return Update(client.id, difference, client.samples, loss, client.count_steps(settings), settings.lr)
 
 
-def _are_alike(one: Task, other: Task) -> bool:
+def _are_alike(one: Assignment, other: Assignment) -> bool:
     return one.weights is other.weights and one.job is other.job
 
 

@@ -23,7 +23,7 @@ from syft_ray.location import RayLocation
 from syft_ray.workers import PER_ACTOR, Agents, RayWorkers
 from syft_torch.federated.clients import Client, Clients, Job, PopulationClient, point_to
 from syft_torch.federated.dataset import FederatedDataset
-from syft_torch.federated.engines import Acceptance, ClientOutcome, Engine, StackedEngine, Task, can_stack
+from syft_torch.federated.engines import Acceptance, Assignment, ClientOutcome, Engine, StackedEngine, can_stack
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import ModelForms, Programs
@@ -55,12 +55,12 @@ class HostedEngine(Engine):
         settings = {"max_norm": acceptance.max_norm, "sums": sums, "stacks": stacks}
         value = {"train": job.train.known, "fixed": job.fixed, "parts": job.parts, **settings}
         self._agents = Agents(current_worker(), "federated training", value, population)
-        self._queued: list[Task] = []
+        self._queued: list[Assignment] = []
 
     def __len__(self) -> int:
         return super().__len__() + len(self._queued)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: Assignment) -> None:
         """Queue a training in an actor; run others as usual."""
         # Whoever waits for the decision of an owner must not keep the actor busy.
         is_hosted = self._population is not None or find_actor(task.client) is not None
@@ -69,7 +69,7 @@ class HostedEngine(Engine):
         else:
             super().submit(task)
 
-    def take(self) -> tuple[Task, ClientOutcome]:
+    def take(self) -> tuple[Assignment, ClientOutcome]:
         """Return a training that has ended; if there is none, start what is queued."""
         if self._queued and self._done.empty():
             self._start()
@@ -81,7 +81,7 @@ class HostedEngine(Engine):
         self._queued.clear()
 
     def _start(self) -> None:
-        groups: dict[tuple[int, int], list[Task]] = {}
+        groups: dict[tuple[int, int], list[Assignment]] = {}
         for task in self._queued:
             groups.setdefault((id(task.weights), id(task.job)), []).append(task)
         self._queued = []
@@ -92,9 +92,9 @@ class HostedEngine(Engine):
                 given = actor, part, shared, self._run_number
                 threading.Thread(target=self._run_group, args=given, daemon=True).start()
 
-    def _divide(self, tasks: list[Task]) -> list[tuple[Actor, list[Task]]]:
+    def _divide(self, tasks: list[Assignment]) -> list[tuple[Actor, list[Assignment]]]:
         if self._population is None:
-            parts: dict[Actor, list[Task]] = {}
+            parts: dict[Actor, list[Assignment]] = {}
             for task in tasks:
                 if (actor := find_actor(task.client)) is not None:
                     parts.setdefault(actor, []).append(task)
@@ -103,7 +103,7 @@ class HostedEngine(Engine):
         count = max(min(len(actors), len(tasks) // PER_ACTOR), 1)
         return [(actor, tasks[number::count]) for number, actor in enumerate(actors[:count])]
 
-    def _run_group(self, actor: Actor, tasks: list[Task], shared: Nested, number: int) -> None:
+    def _run_group(self, actor: Actor, tasks: list[Assignment], shared: Nested, number: int) -> None:
         outcomes: dict[int, ClientOutcome] = {}
         try:
             ready = [task for task in tasks if self._settle(task, outcomes)]
@@ -117,7 +117,7 @@ class HostedEngine(Engine):
         for task in tasks:
             self._done.put((task, outcomes[id(task)], number))
 
-    def _settle(self, task: Task, outcomes: dict[int, ClientOutcome]) -> bool:
+    def _settle(self, task: Assignment, outcomes: dict[int, ClientOutcome]) -> bool:
         """Wait until the worker has its data; return whether it has."""
         location = None if self._population is not None else task.client.location
         try:
@@ -130,13 +130,13 @@ class HostedEngine(Engine):
             return False
         return True
 
-    def _describe(self, task: Task) -> Nested:
+    def _describe(self, task: Assignment) -> Nested:
         if self._population is not None:
             return task.client.id, None, task.seed, task.correction
         ids = [[part.child._id_at_location for part in dataset.parts] for dataset in task.client.datasets]
         return task.client.id, ids, task.seed, task.correction
 
-    def _read(self, tasks: list[Task], found: Kwargs) -> dict[int, ClientOutcome]:
+    def _read(self, tasks: list[Assignment], found: Kwargs) -> dict[int, ClientOutcome]:
         outcomes: dict[int, ClientOutcome] = {}
         for place, (task, (why, samples, loss, steps)) in enumerate(zip(tasks, found["rows"], strict=True)):
             if why is not None:
@@ -202,7 +202,7 @@ class TrainingAgent:
         rows: list[Nested] = [None] * len(described)
         for place, (id, ids, seed, correction) in enumerate(described):
             try:
-                self._engine.submit(Task(self._find(id, ids), lambda: shared, seed, correction, job, place))
+                self._engine.submit(Assignment(self._find(id, ids), lambda: shared, seed, correction, job, place))
             except Exception as error:  # noqa: BLE001, PERF203  # it is reported, and the others go on
                 rows[place] = self._acceptance.explain(error), 0, 0.0, 0
         while len(self._engine):

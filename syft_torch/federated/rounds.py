@@ -10,7 +10,7 @@ from typing import Protocol
 from syft_core.peer import Id
 from syft_core.values import Tensor
 from syft_torch.federated.clients import Client, Clients
-from syft_torch.federated.engines import Acceptance, Engine, Task
+from syft_torch.federated.engines import Acceptance, Assignment, Engine
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import Row
 from syft_torch.federated.layout import Remade
@@ -46,7 +46,7 @@ class Collected:
 class MakeTask(Protocol):
     """Makes the training of a client in a round; ``turn`` distinguishes those of one round."""
 
-    def __call__(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Task:
+    def __call__(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Assignment:
         """Return the training."""
 
 

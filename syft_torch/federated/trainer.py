@@ -20,7 +20,7 @@ from syft_torch.federated.asynchronous import make_rounds
 from syft_torch.federated.clients import Client, Job, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
 from syft_torch.federated.departures import Departures
-from syft_torch.federated.engines import Acceptance, Engine, Task
+from syft_torch.federated.engines import Acceptance, Assignment, Engine
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.evaluation import Evaluation, Measurements, Survey, choose_metrics
 from syft_torch.federated.forms import DataForms
@@ -219,12 +219,12 @@ class FederatedTrainer:
         recorded.combine(self.strategy, found.weights, found.updates)
         return found.describe(number, time.perf_counter() - began)
 
-    def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Task:
+    def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Assignment:
         correction, total = self.strategy.correct(client.id), self._recorded.layout.total
         if correction is not None and len(correction) < total:
             correction = torch.cat([correction, correction.new_zeros(total - len(correction))])
         seed = self.options.derive_seed(number, turn, client.id)
-        return Task(client, weights, seed, correction, self._job, number)
+        return Assignment(client, weights, seed, correction, self._job, number)
 
     def train_apart(self) -> dict[Id, nn.Module]:
         """Let each worker train a model of its own, from the current weights; return the models, which stay there.

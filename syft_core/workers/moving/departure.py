@@ -49,7 +49,7 @@ class Leaving(Task):
         attrs: the attribute that each value is, if it is one; an empty list means none.
         to: the worker that they are sent to; None if they leave with the answer, and are recorded when it is ready.
         reason: what the ledger says about it.
-        shown: what the ledger describes instead of the objects.
+        shown: what leaves, computed from the objects, as the ledger describes it; None if they leave themselves.
         kept: why something may only leave by a rule, by its place, whatever the policy says.
         asks_rules: whether rules may let leave what the policy keeps.
         error: raised instead of one with the reasons, if it is refused.
@@ -116,12 +116,15 @@ def leave(leaving: Leaving) -> list[Any]:
 
 def hand_to(destination: Location, message: Message, leaving: Leaving) -> Nested:
     """Send a message with objects that leave to another worker; if it fails, record that they may not have arrived."""
-    worker = leaving.worker
+    has_arrived = False
     try:
-        with worker.waiting():
-            return destination.ask(message)
+        with leaving.worker.waiting():
+            answer = destination.ask(message)
+            has_arrived = True
+        return answer
     except BaseException as error:
-        withdraw(leaving, error)
+        if not has_arrived:
+            withdraw(leaving, error)
         raise
 
 
@@ -148,7 +151,9 @@ def permit(proceed: Stage, leaving: Leaving) -> Nested:
             leaving.kept[place] = why
             continue
         _require_success(leaving, entry)
-        leaving.objects[place] = departure._replace(value=drop_refused_gradient(worker, verb, entry, peer, value))
+        if leaving.shown is None:
+            value = drop_refused_gradient(worker, verb, entry, peer, value)
+        leaving.objects[place] = departure._replace(value=value)
     if leaving.kept:
         _ask_rules(leaving)
     return proceed(leaving)
@@ -212,7 +217,7 @@ def _detach_all(leaving: Leaving) -> list[Any]:
 def _detach(leaving: Leaving, departure: Departure) -> Tensor:
     """Return what leaves: without its graph, and with its restrictions unless the owner lifted them."""
     worker, (entry, value, grant, _) = leaving.worker, departure
-    if grant is not None or value is None:
+    if grant is not None or value is None or leaving.shown is not None:
         return value
     outside = freeze(worker, value if leaving.verb == "move" else leave_graph(value))
     return outside if entry.access is None else restrict(outside, entry.access)

@@ -30,7 +30,7 @@ one authorizes the task, or is None if that is not needed."""
 
 
 def execute(task: Task) -> Nested:
-    """Do what a task asks, with all stages that its status requires."""
+    """Run a task through all stages that its status requires, and return the answer."""
     op = task.op
     if op is not None and 0 <= op.spare < len(task.args):  # type: ignore[attr-defined]  # of an `Execution`
         task.status |= WRITES
@@ -74,5 +74,5 @@ _added: list[tuple[int, Stage, Collection[Kind] | None]] = []
 
 
 def run_function(task: Task) -> Nested:
-    """Do what a task asks: the innermost stage of a task without an operation."""
+    """Call the function of a task: its innermost stage, if it has no operation."""
     return task.function(task)  # type: ignore[misc]  # it has one

@@ -19,6 +19,7 @@ from syft_core.exceptions import LedgerError
 from syft_core.files import has_room
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
+from syft_core.hook.ranks import is_framework_tensor
 from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event, read_ledger
 from syft_core.ledgers.journal import Journal, read_last
 from syft_core.peer import Id, Peer
@@ -96,7 +97,7 @@ def describe_form(entry: Stored) -> str:
 def describe_value(value: object) -> str:
     """Return the form of a value, with its dtype and storage unless it has dense floats of the default dtype."""
     end, form = plain_end(value), form_of(value)
-    if end is None:
+    if end is None or not is_framework_tensor(type(end)):
         return form
     framework = framework_of(end)
     found, storage = getattr(end, "dtype", ""), framework.name_storage(end)

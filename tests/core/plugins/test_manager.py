@@ -203,7 +203,7 @@ def test_a_plugin_may_register_kinds_of_objects(manager: PluginManager, hook: An
 
 def test_a_plugin_may_let_objects_leave_that_the_policy_keeps(manager: PluginManager, hook: Any) -> None:
     def cover(leaving: Any) -> None:
-        if leaving.verb == "read" and leaving.sender.user == "auditor":
+        if leaving.verb == "read" and leaving.peer.user == "auditor":
             for place in list(leaving.kept):
                 leaving.cover(place, leaving.objects[place]._replace(grant=Grant("audit", "the law", "audits")))
 

@@ -305,9 +305,10 @@ def test_a_user_who_has_used_up_the_processor_time_waits_between_turns(hook: Any
     far.flush()
     peer = next(session.peer for session in server.sessions)
     used: list[float] = []
+    count_seconds = guard.account_of("ana").cpu.wait
 
     def use(_message: Any) -> None:
-        used.append(guard.account_of("ana").cpu.wait())
+        used.append(count_seconds())
         if len(used) == 2:
             raise ConnectionLostError("by a test")
         guard.account_of("ana").cpu.use(31)

@@ -21,6 +21,7 @@ from syft_core.exceptions import (
 )
 from syft_core.hook.forms import form
 from syft_core.messages import FetchAll, Store
+from syft_core.peer import acting_for
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
 from syft_core.serde import Context, frames, from_frames
@@ -33,7 +34,6 @@ from syft_worker.quotas import QuotaGuard
 torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
-from syft_torch.federated import loops  # noqa: E402
 from syft_torch.federated.training import Evaluate  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
@@ -295,10 +295,10 @@ def test_a_training_works_on_copies_of_weights_and_correction(
     expected = setting.train(**flat)
     stored = {name: tensor.clone().send(bob) for name, tensor in flat.items()}
     value = bob.object_store.entry(stored[field].id_at_location).value
-    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", -1)
-    monkeypatch.setattr("syft_torch.federated.training.let_others_go_first", lambda: value.add_(1))
+    monkeypatch.setattr("syft_torch.federated.loops.TURN_SECONDS", -1)
 
-    found = setting.train(**{name: pointer.child for name, pointer in stored.items()})
+    with meanwhile(bob, lambda _message: value.add_(1)):
+        found = setting.train(**{name: pointer.child for name, pointer in stored.items()})
 
     assert not value.equal(flat[field])
     assert all(one.equal(other) for one, other in zip(found, expected, strict=True))
@@ -319,36 +319,35 @@ def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:
 
 
 def test_trainings_reserve_what_they_need_until_they_end(hook: Any, bob: Any) -> None:
-    from syft_torch.federated.training import train  # noqa: PLC0415  # the handler itself
-
     hook.local_worker.user = "ana"
     setting = Setting(hook, bob)
-    peer = hook.local_worker.peer
     guard = bob.guard = QuotaGuard(bob, {"ana": Allowance(bytes=10**9)})
-    long = {**setting.settings, "epochs": 4000}
+    account, reserved = guard.account_of("ana"), []
 
-    def start() -> Any:
-        process = guard.handle(train, bob, setting.message(settings=long), peer)
-        next(process)
-        return process
+    def start() -> None:
+        with acting_for(()):
+            setting.location.ask(setting.message(settings={**setting.settings, "epochs": 4000}))
 
-    first = start()
-    account = guard.account_of("ana")
-    needed, kept = account.reserved.bytes, next(each.bytes for each in guard.accounts)
-    assert needed >= setting.x.nbytes + setting.y.nbytes + loops.OPTIMIZER_STATES * setting.weights.nbytes
-    guard.configure({"ana": Allowance(bytes=int(kept + 2.5 * needed))})
-    second = start()
-    assert account.reserved.bytes == 2 * needed > 0
-    with pytest.raises(QuotaExceededError):
+    def start_another(_message: Any) -> None:
+        reserved.append(account.reserved.bytes)
+        if len(reserved) == 1:
+            kept = next(each.bytes for each in guard.accounts)
+            guard.configure({"ana": Allowance(bytes=int(kept + 2.5 * reserved[0]))})
+            with pytest.raises(ValueError, match="by a test"):
+                start()
+        else:
+            with pytest.raises(QuotaExceededError):
+                start()
+        reserved.append(account.reserved.bytes)
+        raise ValueError("by a test")
+
+    with meanwhile(bob, start_another), pytest.raises(ValueError, match="by a test"):
         start()
-    assert account.reserved.bytes == 2 * needed
 
-    first.close()
-    assert account.reserved.bytes == needed
-    with pytest.raises(ValueError, match="by a test"):
-        second.throw(ValueError("by a test"))
+    needed = reserved[0]
+    assert needed >= setting.x.nbytes + setting.y.nbytes + 3 * setting.weights.nbytes
+    assert reserved == [needed, 2 * needed, 2 * needed, needed]
     assert account.reserved == (0, 0, 0)
-    start().close()
     assert setting.train()[0].any()
     assert account.held == {}
 
