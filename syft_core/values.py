@@ -40,3 +40,7 @@ Table: TypeAlias = dict[str, Any]
 
 Arithmetic: TypeAlias = Any
 """The integer arithmetic that protocols on shares need: an instance of ``crypto.kernels.Kernels``, or None."""
+
+
+class Traced:
+    """The base class of numbers that stand for those of a plan while it is recorded; see ``plans/traced.py``."""

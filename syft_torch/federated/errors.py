@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from syft_core.exceptions import SyftError, Text
-from syft_core.serde import register_failure
 
 
 class FederatedError(SyftError, ValueError):
@@ -110,6 +109,3 @@ class FederatedError(SyftError, ValueError):
         "`fit` again to continue from it"
     )
     strategy = Text("cannot use {strategy}: {why}")
-
-
-register_failure(FederatedError)

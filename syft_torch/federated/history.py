@@ -9,7 +9,7 @@ from pathlib import Path
 
 from syft_core.files import write_file
 from syft_core.peer import Id
-from syft_core.pictures import html_table, one_line, text_table
+from syft_core.pictures.tables import html_table, one_line, text_table
 from syft_core.values import Kwargs, Nested
 
 

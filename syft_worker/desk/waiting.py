@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 
 WIDTH = 100
 MAX_NAMED = 3

@@ -14,16 +14,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from syft_core.departures import RULES
+from syft_core.departures import RULES, LedgerHistory, find_rules
 from syft_core.exceptions import LedgerError
+from syft_core.features import Later
 from syft_core.files import has_room
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event, read_ledger
-from syft_core.ledgers.journal import Journal, read_last
+from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of, one_line
-from syft_core.plugins.manager import plugin_manager
+from syft_core.pictures.boxes import form_of
+from syft_core.pictures.tables import one_line
 from syft_core.values import Table
 from syft_core.workers.party.store import FailedSource
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "Ledger", "read_ledger"]
 _log = logging.getLogger(__name__)
+read_ledger = Later("syft_core.ledgers.reading:read_ledger")
+_JOURNAL, _READ_LAST = Later("syft_core.ledgers.journal:Journal"), Later("syft_core.ledgers.journal:read_last")
 
 
 class Grant(NamedTuple):
@@ -205,16 +207,19 @@ class Ledger(EntryList):
         self.held: dict[int, list[Entry]] = {}
         """What leaves with the answers to messages, by the identity of the message."""
         self._refused: dict[str, _Refused] = {}
-        plugin_manager()  # Features register rules.
-        self.histories = {name: rule.make_history() for name, rule in RULES.items()}
-        """What each rule has taken from the file when it was opened."""
-        self.file = None if path is None else Journal(path, owner, self._recall, limit)
+        self.histories: dict[str, LedgerHistory] = {}
+        """What each rule has taken from the file when it was opened, if there was anything."""
+        self.file = None if path is None else _JOURNAL(path, owner, self._recall, limit)
 
     def _recall(self, line: Table) -> None:
-        if "request" in line or "rule" in line:
-            entry = Entry.from_line(line)
-            for history in self.histories.values():
-                history.note(entry)
+        if "request" not in line and "rule" not in line:
+            return
+        if not self.histories:
+            find_rules()
+            self.histories = {name: rule.make_history() for name, rule in RULES.items()}
+        entry = Entry.from_line(line)
+        for history in self.histories.values():
+            history.note(entry)
 
     def record(self, *entries: Entry) -> None:
         """Add the entries of one message; raise ``LedgerError`` if the file cannot be written."""
@@ -280,4 +285,4 @@ class Ledger(EntryList):
         """Return the last entries of the file, with refusals and decisions; without a file, the last departures."""
         if self.file is None:
             return list(self._lines)
-        return [Entry.from_line(line) for line in read_last(self.file.path, size)]
+        return [Entry.from_line(line) for line in _READ_LAST(self.file.path, size)]
