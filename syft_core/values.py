@@ -26,6 +26,9 @@ Kwargs: TypeAlias = dict[str, Any]
 Function: TypeAlias = Callable[..., Any]
 """A framework function, or one with the same signature."""
 
+LocalWorker: TypeAlias = Any
+"""The worker that owns the objects of a process: a ``BaseWorker``; the hook of each framework declares it so."""
+
 Payload: TypeAlias = list[Any]
 """The parts of a received object; their types are not checked yet."""
 

@@ -42,6 +42,7 @@ class NumpyHook(FrameworkHook):
 
     name = "numpy"
     worker_type = VirtualWorker
+    local_worker: BaseWorker
     readers = READERS
     creators: ClassVar[frozenset[str]] = frozenset(
         {"array", "asarray", "arange", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"}

@@ -58,6 +58,7 @@ class TorchHook(FrameworkHook):
 
     name = "torch"
     worker_type = VirtualWorker
+    local_worker: BaseWorker
     readers = Later("syft_torch.files:READERS")
     attributes: TorchAttributes
 

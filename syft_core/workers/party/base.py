@@ -62,7 +62,7 @@ from syft_core.workers.party.store import Stored
 from syft_core.workers.party.waiting import NOTHING
 from syft_core.workers.party.worker import ClientState, Worker
 from syft_core.workers.running.keeping import describe_placed, set_owner
-from syft_core.workers.seeing.ledger import Ledger, record_refusal
+from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import Policy, require_delegable, require_few_hops, unless_private
 from syft_core.workers.seeing.tracing import redact, summary
 from syft_core.workers.seeing.visibility import find_ids, require_visible
@@ -190,7 +190,8 @@ class BaseWorker(TensorPlace, Worker):
         is_refusal = isinstance(error, PermissionError | ValueRefusedError)
         is_hidden = self.custom_policy is not None and isinstance(error, ObjectNotFoundError)  # Or does not exist.
         if self.ledger.file is not None and (is_refusal or is_hidden):
-            record_refusal(self, find_ids(self, message), sender, type(message).__name__, str(error))
+            ids = find_ids(self, message)
+            self.ledger.record_refusal(self.object_store, ids, sender, type(message).__name__, str(error))
 
     def abandon(self, message: Message, sender: Peer) -> None:
         """Handle a command that is skipped, for which other parties may wait."""

@@ -29,8 +29,7 @@ from syft_core.workers.party.store import FailedSource
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
-    from syft_core.workers.party.store import Sources, Stored
-    from syft_core.workers.party.worker import Worker
+    from syft_core.workers.party.store import ObjectStore, Sources, Stored
 
 __all__ = ["Entry", "Ledger", "read_ledger"]
 _log = logging.getLogger(__name__)
@@ -111,27 +110,6 @@ def _add_grant(left: Entry, grant: Grant) -> Entry:
     why = ", ".join(filter(None, (left.reason, f"{name}, approved by {grant.approver}")))
     event: Event = "resent" if grant.is_repeated else "released"
     return left._replace(reason=why, event=event, request=grant.request, approver=grant.approver, rule=grant.rule)
-
-
-def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, kind: str, reason: str) -> None:
-    """Record that a peer was refused something; the refusal stands even if it cannot be recorded.
-
-    A peer can cause any number of refusals, so most of them are only counted. They do not use the last part of the
-    disk, which departures need.
-    """
-    if not worker.ledger.admit_refusal(peer, kind):
-        return
-    if worker.ledger.file is not None and not has_room(worker.ledger.file.path):
-        _log.error("worker %r does not record a refusal of %s: the disk is almost full", worker.id, one_line(str(peer)))
-        return
-    shown = list(islice(ids, MAX_REFUSED + 1))
-    known = [entry for id in shown[:MAX_REFUSED] if (entry := worker.object_store.get(id)) is not None]
-    names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
-    lineage = describe_lineage(join_sources(known), "", f"{kind}: {reason}")
-    forms = ", ".join([form_of(entry.value) for entry in known])
-    refused = Entry(time.time(), str(peer), names, forms, **lineage, peer=peer.id, event="refused")
-    with suppress(LedgerError):  # The journal has logged it.
-        worker.ledger.record(refused)
 
 
 def join_sources(entries: Iterable[Stored]) -> Sources:
@@ -258,6 +236,27 @@ class Ledger(EntryList):
         with suppress(LedgerError):  # The journal has logged it, and the earlier entries say too much, not too little.
             failed = [entry._replace(reason=f"{entry.reason}: {why}", event="undelivered") for entry in entries]
             self.record(*[entry._replace(when=time.time()) for entry in failed])
+
+    def record_refusal(self, store: ObjectStore, ids: Iterable[Id], peer: Peer, kind: str, reason: str) -> None:
+        """Record that a peer was refused something; the refusal stands even if it cannot be recorded.
+
+        A peer can cause any number of refusals, so most of them are only counted. They do not use the last part of the
+        disk, which departures need.
+        """
+        if not self.admit_refusal(peer, kind):
+            return
+        if self.file is not None and not has_room(self.file.path):
+            who = one_line(str(peer))
+            _log.error("worker %r does not record a refusal of %s: the disk is almost full", self.owner, who)
+            return
+        shown = list(islice(ids, MAX_REFUSED + 1))
+        known = [entry for id in shown[:MAX_REFUSED] if (entry := store.get(id)) is not None]
+        names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
+        lineage = describe_lineage(join_sources(known), "", f"{kind}: {reason}")
+        forms = ", ".join([form_of(entry.value) for entry in known])
+        refused = Entry(time.time(), str(peer), names, forms, **lineage, peer=peer.id, event="refused")
+        with suppress(LedgerError):  # The journal has logged it.
+            self.record(refused)
 
     def admit_refusal(self, peer: Peer, kind: str) -> bool:
         """Count a refusal; return whether it gets a line of its own."""
