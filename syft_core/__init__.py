@@ -1,7 +1,7 @@
 """Privacy-preserving machine learning: chains of layers over the tensors of any framework.
 
 Everything a user needs is here, loaded when it is first asked for; importing this package imports no framework.
-Names that come from an installed backend (its hook, for instance) are found here too.
+Names that come from features and installed backends (plans, or the hook of torch) are found here too.
 """
 
 from __future__ import annotations
@@ -12,39 +12,23 @@ from pkgutil import resolve_name as _resolve_name
 from typing import Any
 
 _NAMES = {
-    "crypto": "syft_mpc",
-    "desk": "syft_worker.desk",
-    "operating": "syft_worker",
-    "ray": "syft_ray",
-    "AdditiveSharingTensor": "syft_mpc.additive_shared:AdditiveSharingTensor",
-    "AuthenticatedTensor": "syft_mpc.authenticated_tensor:AuthenticatedTensor",
-    "FixedPrecisionTensor": "syft_mpc.fixed_precision:FixedPrecisionTensor",
     "AbstractTensor": "syft_core.tensors.abstract:AbstractTensor",
     "FrameworkHook": "syft_core.hook.hook:FrameworkHook",
     "ID_PROVIDER": "syft_core.tensors.identity:ID_PROVIDER",
     "LoggingTensor": "syft_core.tensors.logging:LoggingTensor",
-    "Plan": "syft_core.plans.plan:Plan",
     "PlusIsMinusTensor": "syft_core.tensors.plus_is_minus:PlusIsMinusTensor",
     "PolynomialTensor": "syft_core.tensors.polynomial:PolynomialTensor",
-    "aio": "syft_core.network.aio",
     "current_hook": "syft_core.hook.hook:current_hook",
     "hook_args": "syft_core.hook.hook_args",
     "VirtualWorker": "syft_core.workers.party.virtual:VirtualWorker",
-    "WebsocketClientWorker": "syft_core.network.client:WebsocketClientWorker",
-    "WebsocketServerWorker": "syft_core.network.server:WebsocketServerWorker",
     "CallablePointer": "syft_core.pointers.callable_pointer:CallablePointer",
     "MultiPointerTensor": "syft_core.pointers.multi_pointer:MultiPointerTensor",
     "ObjectPointer": "syft_core.pointers.object_pointer:ObjectPointer",
     "ObjectWrapper": "syft_core.pointers.callable_pointer:ObjectWrapper",
-    "PointerPlan": "syft_core.plans.pointer:PointerPlan",
     "PointerTensor": "syft_core.pointers.pointer_tensor:PointerTensor",
-    "PrecisionWarning": "syft_mpc.checking:PrecisionWarning",
-    "RayWorkers": "syft_ray.workers:RayWorkers",
     "PrivateTensor": "syft_core.tensors.private:PrivateTensor",
     "Column": "syft_core.tensors.schema:Column",
     "Schema": "syft_core.tensors.schema:Schema",
-    "checking": "syft_mpc.checking:checking",
-    "connect": "syft_core.network.client:connect",
     "combine_pointers": "syft_core.pointers.multi_pointer:combine_pointers",
     "create_callable_pointer": "syft_core.pointers.callable_pointer:create_callable_pointer",
     "revealing": "syft_core.pointers.revealing:revealing",
@@ -53,7 +37,6 @@ _NAMES = {
     "unless_private": "syft_core.workers.seeing.permissions:unless_private",
     "only_published": "syft_core.workers.seeing.permissions:only_published",
     "nothing": "syft_core.workers.seeing.permissions:nothing",
-    "func2plan": "syft_core.plans.plan:func2plan",
     "get_all": "syft_core.pointers.travel:get_all",
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",
@@ -85,11 +68,11 @@ def __getattr__(name: str) -> Any:
     near = _resolve_name("difflib:get_close_matches")(name, __dir__(), n=1)
     broken = "".join(f"\n  {error}" for error in manager.failures.values())
     raise AttributeError(
-        f"cannot find {name!r} in syft_core: neither the core nor an installed backend has it; "
+        f"cannot find {name!r} in syft_core: neither the core nor an installed plugin has it; "
         f"{f'did you mean `sy.{near[0]}`? ' if near else ''}`syft-core plugins` lists the backends{broken}"
     )
 
 
 def __dir__() -> list[str]:
-    backends = _resolve_name("syft_core.plugins.manager:plugin_manager")().backends.values()
-    return sorted({*_NAMES, *_CURRENT, *(name for backend in backends for name in backend.exports)})
+    exports = _resolve_name("syft_core.plugins.manager:plugin_manager")().list_exports()
+    return sorted({*_NAMES, *_CURRENT, *exports})

@@ -8,6 +8,7 @@ from syft_core import demo as demo
 from syft_core import departures as departures
 from syft_core import display as display
 from syft_core import exceptions as exceptions
+from syft_core import features as features
 from syft_core import files as files
 from syft_core import hook as hook
 from syft_core import ids as ids
@@ -21,6 +22,7 @@ from syft_core import packages as packages
 from syft_core import peer as peer
 from syft_core import pictures as pictures
 from syft_core import plans as plans
+from syft_core import plugin as plugin
 from syft_core import plugins as plugins
 from syft_core import pointers as pointers
 from syft_core import printing as printing
@@ -36,7 +38,7 @@ from syft_core.hook.hook import FrameworkHook as FrameworkHook
 from syft_core.hook.hook import current_hook as current_hook
 from syft_core.hook.overload import overloaded as overloaded
 from syft_core.network import aio as aio
-from syft_core.network.client import WebsocketClientWorker as _WebsocketClientWorker
+from syft_core.network.client import WebsocketClientWorker as WebsocketClientWorker
 from syft_core.network.client import connect as connect
 from syft_core.network.server import WebsocketServerWorker as _WebsocketServerWorker
 from syft_core.notebooks import tracebacks as tracebacks
@@ -79,17 +81,21 @@ from syft_torch.federated.dataset import BaseDataset as BaseDataset
 from syft_torch.federated.dataset import FederatedDataset as FederatedDataset
 from syft_torch.hook import TorchHook as TorchHook
 from syft_worker import desk as desk
-from syft_worker.desk.members import AskedLocation as _AskedLocation
-from syft_worker.desk.members import OwnedWorker as _OwnedWorker
+from syft_worker.desk.handle import RequestHandle as RequestHandle
+from syft_worker.desk.owner import WorkerDesk as WorkerDesk
 
 crypto = syft_mpc
 operating = syft_worker
 ray = syft_ray
 
-# With the methods that the desk adds.
-class VirtualWorker(_VirtualWorker, _OwnedWorker): ...
-class WebsocketServerWorker(_WebsocketServerWorker, _OwnedWorker): ...
-class WebsocketClientWorker(_WebsocketClientWorker, _AskedLocation): ...
+# With the type of their desk.
+class VirtualWorker(_VirtualWorker):
+    @property
+    def desk(self) -> WorkerDesk: ...
+
+class WebsocketServerWorker(_WebsocketServerWorker):
+    @property
+    def desk(self) -> WorkerDesk: ...
 
 __version__: str
 local_worker: _BaseWorker

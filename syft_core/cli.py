@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from syft_core.demo import PAUSE, Screen, finish_demo, run_demo
 from syft_core.exceptions import SyftError, suggest
-from syft_core.pictures import text_table
+from syft_core.pictures.tables import text_table
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
 from syft_core.printing import printable

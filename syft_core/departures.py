@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from syft_core.features import FEATURES
 from syft_core.registry import Registry
 
 
@@ -34,6 +35,12 @@ class ReleaseRule:
 
 
 RULES: Registry[str, ReleaseRule] = Registry("rules", advice="register it with `register_rule`")
+
+
+def find_rules() -> list[ReleaseRule]:
+    """Return all rules, after loading the features that have some."""
+    FEATURES.load_all("rule")
+    return list(RULES.values())
 
 
 def register_rule(name: str, rule: ReleaseRule) -> None:

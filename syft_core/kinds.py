@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from syft_core.exceptions import AlreadyRegisteredError
+from syft_core.features import FEATURES
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,13 @@ class ObjectKind:
 
 
 KINDS: dict[type, ObjectKind] = {}
+
+
+def find_kind(cls: type) -> ObjectKind | None:
+    """Return what a worker does with objects of a class, if a feature lets it store them."""
+    if cls not in KINDS:
+        FEATURES.load_type(cls)
+    return KINDS.get(cls)
 
 
 def register_kind(cls: type, kind: ObjectKind) -> None:

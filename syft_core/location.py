@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 from syft_core.exceptions import WorkerNotPicklableError
+from syft_core.features import FEATURES
 from syft_core.messages import Message, Store
 from syft_core.peer import Id, Owner, Peer
 from syft_core.values import Args, Kwargs, Nested, Outcome, Tensor
@@ -175,6 +176,11 @@ class Location(ABC):
     def note_alias(self, id: Id) -> None:
         """Record that the client may have several pointers to an object."""
         self.aliased.add(id)
+
+    def requests(self) -> list[Outcome]:
+        """Return the release requests of this client's user to the worker, the oldest first."""
+        found: list[Outcome] = FEATURES.resolve("RequestHandle").find_all(self)
+        return found
 
     def forget_forms(self) -> None:
         """Invalidate all known forms."""

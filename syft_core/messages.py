@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, cast
 import msgpack
 
 from syft_core.exceptions import AlreadyRegisteredError, SerdeError
+from syft_core.features import FEATURES
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.operators import operation_name
 from syft_core.peer import Id, Peer
@@ -437,7 +438,19 @@ MAX_RESULTS = 1 << 16
 
 Handler = Callable[[Any, Any, Peer], Any]
 """A function of the worker, the message and its sender, which returns the answer."""
-HANDLERS: dict[type[Message], Handler] = {}
+
+
+class _Handlers(dict[type[Message], Handler]):
+    """Handlers by kind of message; the feature with a kind that is missing is loaded."""
+
+    def __missing__(self, kind: type[Message]) -> Handler:
+        FEATURES.load("code", getattr(kind, "code", None))
+        if kind not in self:
+            raise KeyError(kind)
+        return self[kind]
+
+
+HANDLERS: dict[type[Message], Handler] = _Handlers()
 """The commands, with what a worker does when it receives one."""
 ABANDON: dict[type[Message], Handler] = {}
 """What a worker does with a command that it skips, because an earlier one has failed; most do nothing."""
@@ -457,10 +470,20 @@ def register_message(kind: type[Message], handler: Handler, abandon: Handler | N
         _notes[kind.code] = cast("type[Note]", kind)
 
 
+def find_handler(kind: type) -> Handler | None:
+    """Return what a worker does with a kind of message, or None if it is not a command."""
+    try:
+        return HANDLERS[kind]
+    except KeyError:
+        return None
+
+
 def read_note(frames: Sequence[Any]) -> Message:
     """Return the note in frames that were received."""
     try:
         code, *given = msgpack.unpackb(frames[0], use_list=False, max_array_len=16, max_ext_len=0)
+        if code not in _notes:
+            FEATURES.load("code", code)
         kind = _notes.get(code) if type(code) is int else None
         if kind is None:
             raise ValueError("it is not a note")

@@ -26,8 +26,17 @@ class Registry(Mapping[K, V]):
 'red'? otherwise add it with `colours.register(name, value)`
     """
 
-    def __init__(self, name: str, *, advice: str = "register it first", show: Callable[[K], str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        advice: str = "register it first",
+        show: Callable[[K], str] | None = None,
+        load: Callable[[K], bool] | None = None,
+    ) -> None:
         self.name = name
+        self._load = load
+        """Loads what registers a missing key, and returns whether there is something to look for; see ``Features``."""
         self._advice = advice
         self._show: Callable[[K], str] = show or _describe
         self._entries: dict[K, V] = {}
@@ -55,6 +64,8 @@ class Registry(Mapping[K, V]):
         try:
             return self._entries[key]
         except KeyError:
+            if self._load is not None and self._load(key) and key in self._entries:
+                return self._entries[key]
             raise self.missing_error(key) from None
 
     def missing_error(self, key: K) -> NotRegisteredError:
@@ -66,7 +77,10 @@ class Registry(Mapping[K, V]):
 
     def get(self, key: K, default: V | None = None) -> V | None:  # type: ignore[override]  # no sentinel types
         """Return the value under ``key``, or ``default``."""
-        return self._entries.get(key, default)
+        found = self._entries.get(key)
+        if found is None and self._load is not None and self._load(key):
+            found = self._entries.get(key)
+        return default if found is None else found
 
     def __contains__(self, key: object) -> bool:
         return key in self._entries
@@ -79,16 +93,6 @@ class Registry(Mapping[K, V]):
 
     def __repr__(self) -> str:
         return f"<Registry {self.name}: {len(self)} entries>"
-
-
-def add_members(target: type, source: type) -> None:
-    """Add the public members of a class to another one; raise, and add none, if that has one of them already."""
-    members = {name: member for name, member in vars(source).items() if not name.startswith("_")}
-    for name, member in members.items():
-        if getattr(target, name, member) is not member:
-            raise AlreadyRegisteredError.of(target.__name__, repr(name))
-    for name, member in members.items():
-        setattr(target, name, member)
 
 
 def _describe(key: object) -> str:

@@ -26,6 +26,9 @@ Kwargs: TypeAlias = dict[str, Any]
 Function: TypeAlias = Callable[..., Any]
 """A framework function, or one with the same signature."""
 
+LocalWorker: TypeAlias = Any
+"""The worker that owns the objects of a process: a ``BaseWorker``; the hook of each framework declares it so."""
+
 Payload: TypeAlias = list[Any]
 """The parts of a received object; their types are not checked yet."""
 
@@ -40,3 +43,7 @@ Table: TypeAlias = dict[str, Any]
 
 Arithmetic: TypeAlias = Any
 """The integer arithmetic that protocols on shares need: an instance of ``crypto.kernels.Kernels``, or None."""
+
+
+class Traced:
+    """The base class of numbers that stand for those of a plan while it is recorded; see ``plans/traced.py``."""

@@ -10,7 +10,6 @@ from operator import add, itemgetter, sub
 from typing import Any, ClassVar, TypeAlias
 
 from syft_core.exceptions import MixedLayersError
-from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import dispatch, framework_of
@@ -395,4 +394,3 @@ def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
 
 
 AdditiveSharingTensor.rules = {}  # Shares are not children of one framework tensor: ``respond`` handles everything.
-hook_args.default_register_tensor(AdditiveSharingTensor)

@@ -8,7 +8,6 @@ from math import prod
 from typing import ClassVar
 
 from syft_core.exceptions import OperationNotAllowedError
-from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import dispatch, framework_of
@@ -308,4 +307,3 @@ AuthenticatedTensor.functions = {
     "alias": lambda x: x,
 }
 AuthenticatedTensor.rules = {}  # Shares are not children of one framework tensor: ``respond`` handles everything.
-hook_args.default_register_tensor(AuthenticatedTensor)

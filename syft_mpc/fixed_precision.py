@@ -7,7 +7,6 @@ from math import copysign
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from syft_core.exceptions import OperationNotAllowedError
-from syft_core.hook import hook_args
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import Respond, attributes_of, forget_answers, framework_of, rewrap
@@ -15,7 +14,6 @@ from syft_core.hook.hook_args import get_plan, is_framework_tensor
 from syft_core.hook.overload import OverloadedMethod, encode_plain, value_places, with_indices
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.serde import codecs
 from syft_core.tensors.codecs import build_layer_codec
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
@@ -402,5 +400,4 @@ FixedPrecisionTensor.add_rules(
 FixedPrecisionTensor.add_rules({**REAL, "var": variance, "std": deviation})
 FixedPrecisionTensor.add_answers(dict.fromkeys(("isnan", "isinf", "isposinf", "isneginf", "isfinite"), _is_nan))
 AdditiveSharingTensor.number_type = FixedPrecisionTensor
-hook_args.default_register_tensor(FixedPrecisionTensor)
-codecs.register(build_layer_codec(FixedPrecisionTensor, code=255, accepts=_is_valid))
+CODEC = build_layer_codec(FixedPrecisionTensor, code=255, accepts=_is_valid)

@@ -1,30 +1,34 @@
-"""The plugin of encrypted computation: workers are parties of protocols on shares."""
+"""The plugin of encrypted computation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from syft_core.features import Feature
+from syft_core.plugins.hookspecs import RegisterFeature, hookimpl
 
-from syft_core.plugins.hookspecs import hookimpl
-from syft_mpc import additive_shared as _additive_shared  # noqa: F401  # registers codecs
-from syft_mpc import authenticated_tensor as _authenticated_tensor  # noqa: F401  # registers codecs
-from syft_mpc import fixed_precision as _fixed_precision  # noqa: F401  # registers codecs
-from syft_mpc.errors import CheatingError, PartyFailedError, PrecisionError, ProtocolError
-from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol
-from syft_mpc.parties import abandon_protocol, accept_deposit, open_channel
-from syft_mpc.tasks import prepare, run_protocol
+ENCRYPTED = Feature(
+    name="mpc",
+    module="syft_mpc.feature",
+    names={
+        "AdditiveSharingTensor": "syft_mpc.additive_shared:AdditiveSharingTensor",
+        "AuthenticatedTensor": "syft_mpc.authenticated_tensor:AuthenticatedTensor",
+        "FixedPrecisionTensor": "syft_mpc.fixed_precision:FixedPrecisionTensor",
+        "PrecisionWarning": "syft_mpc.checking:PrecisionWarning",
+        "checking": "syft_mpc.checking:checking",
+        "crypto": "syft_mpc",
+    },
+    codes=(255, 350, 351, 352, 353),
+    errors=tuple(f"syft_mpc.errors.{word}Error" for word in ("Cheating", "PartyFailed", "Precision", "Protocol")),
+    packages=(
+        "syft_mpc.additive_shared",
+        "syft_mpc.authenticated_tensor",
+        "syft_mpc.fixed_precision",
+        "syft_mpc.protocol",
+        "syft_mpc.secret_places",
+    ),
+)
 
 
 @hookimpl
-def register_messages(register: Callable[..., None]) -> None:
-    """Register the messages of channels and protocols."""
-    register(OpenChannel, open_channel)
-    register(RunProtocol, run_protocol, abandon_protocol)
-    register(Prepare, prepare)
-    register(Deposit, accept_deposit)
-
-
-@hookimpl
-def register_errors(register: Callable[..., None]) -> None:
-    """Let the errors of encrypted computation be sent."""
-    for error in (PrecisionError, ProtocolError, CheatingError, PartyFailedError):
-        register(error)
+def register_features(register: RegisterFeature) -> None:
+    """Offer computation on encoded and shared numbers."""
+    register(ENCRYPTED)

@@ -13,6 +13,7 @@ from inspect import signature
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
+from syft_core.features import FEATURES
 from syft_core.registry import Registry
 from syft_mpc.kernels import LONG, RINGS, Array, Kernels, Shape, dtype_name, size_of
 from syft_mpc.prg import Stream
@@ -277,7 +278,14 @@ class Protocol:
         return frozenset([parameter.name for parameter in found if parameter.annotation in (bool, "bool")])
 
 
-PROTOCOLS: Registry[str, Protocol] = Registry("protocols", advice="register it with `@protocol` in syft_mpc")
+def _load(name: str) -> bool:
+    """Load the protocols of this package, and of the feature that offers one of this name."""
+    return any([FEATURES.load_type(Protocol), FEATURES.load("protocol", name)])
+
+
+PROTOCOLS: Registry[str, Protocol] = Registry(
+    "protocols", advice="register it with `@protocol` in syft_mpc", load=_load
+)
 
 
 def protocol(*, prefix: str = "", **facts: Any) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:

@@ -8,7 +8,6 @@ from syft_core.exceptions import OperationNotAllowedError
 from syft_core.hook.argument_plans import ArgumentPlan
 from syft_core.hook.attributes import Op
 from syft_core.hook.dispatch import attributes_of, dispatch, framework_of, rewrap
-from syft_core.hook.hook_args import default_register_tensor
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Kwargs, Nested
 
@@ -34,6 +33,3 @@ class SecretPlaces(NumericTensor):
         """Refuse to compute with the places."""
         why = "the places of the largest numbers are secret; leave out `return_indices`, or use `argmax`"
         raise OperationNotAllowedError.refused_by(cls.__name__, name, why)
-
-
-default_register_tensor(SecretPlaces)

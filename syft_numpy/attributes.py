@@ -15,6 +15,7 @@ import numpy.fft
 import numpy.lib.stride_tricks
 import numpy.linalg
 
+from syft_core.features import later
 from syft_core.hook.attributes import FrameworkAttributes, Op, Spelling, describe_op, words
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
@@ -30,7 +31,6 @@ from syft_core.hook.operators import (
 from syft_core.hook.overload import with_indices
 from syft_core.hook.rules import leaves
 from syft_core.values import Args, Function, Nested, Tensor
-from syft_mpc.numpy.kernels import NumpyKernels
 from syft_numpy.alternatives import ALTERNATIVES
 from syft_numpy.facts import ACCUMULATES, LARGEST, NEEDS_FINITE, REDUCTIONS, describe
 from syft_numpy.native import SyftArray
@@ -115,7 +115,7 @@ class NumpyAttributes(FrameworkAttributes):
     """
 
     ALIAS = "numpy"
-    kernels = NumpyKernels()
+    kernels = later("syft_mpc.numpy.kernels:KERNELS")
     structural = STRUCTURAL
     masking = words("cat stack __setitem__")
     transposing = words("transpose")

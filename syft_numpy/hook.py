@@ -16,7 +16,6 @@ from syft_core.tensors.abstract import AbstractTensor
 from syft_core.values import Function, Tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
-from syft_mpc.numpy import rules  # noqa: F401  # registers rules
 from syft_numpy import hook_args, serde  # noqa: F401  # they register types
 from syft_numpy.attributes import NumpyAttributes
 from syft_numpy.files import READERS
@@ -43,6 +42,7 @@ class NumpyHook(FrameworkHook):
 
     name = "numpy"
     worker_type = VirtualWorker
+    local_worker: BaseWorker
     readers = READERS
     creators: ClassVar[frozenset[str]] = frozenset(
         {"array", "asarray", "arange", "empty", "eye", "full", "identity", "linspace", "ones", "zeros"}

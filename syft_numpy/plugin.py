@@ -19,4 +19,5 @@ BACKEND = Backend(
     hook="syft_numpy.hook:NumpyHook",
     install="pip install numpy",
     exports={"NumpyHook": "syft_numpy.hook:NumpyHook"},
+    extends={"mpc": "syft_mpc.numpy.rules"},
 )

@@ -1,15 +1,20 @@
-"""The plugin of workers on Ray: errors that clients receive."""
+"""The plugin of workers on Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from syft_core.features import Feature
+from syft_core.plugins.hookspecs import RegisterFeature, hookimpl
 
-from syft_core.plugins.hookspecs import hookimpl
-from syft_ray.errors import ActorLostError, RayStartError
+RAY = Feature(
+    name="ray",
+    module="syft_ray.feature",
+    names={"RayWorkers": "syft_ray.workers:RayWorkers", "ray": "syft_ray"},
+    errors=("syft_ray.errors.ActorLostError", "syft_ray.errors.RayStartError"),
+    packages=("syft_ray",),
+)
 
 
 @hookimpl
-def register_errors(register: Callable[..., None]) -> None:
-    """Let the errors of Ray be sent."""
-    for error in (ActorLostError, RayStartError):
-        register(error)
+def register_features(register: RegisterFeature) -> None:
+    """Offer workers on Ray."""
+    register(RAY)

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
+from syft_core.features import Later
 from syft_core.hook.attributes import Op, OpTable, words
 from syft_core.hook.facts import Facts
 from syft_core.hook.operators import SYNONYMS
 from syft_core.values import Function
-from syft_torch.attention import attend, attend_backward, attend_with_heads, encode_with_attention
-from syft_torch.definitions import DEFINITIONS
 
 RESHAPED = words("squeeze_ t_ transpose_ unsqueeze_")
 """Kernels that change the shape of a tensor in place, and not its elements."""
@@ -42,21 +41,13 @@ DECOMPOSED = words("""
     _weight_norm_interface upsample_bicubic2d upsample_linear1d
 """)
 """Kernels for which torch's own definition in terms of simpler kernels is used, unless a layer has a rule."""
-_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
-DEFINED: dict[str, Function] = {
-    _ATTENTION: attend,
-    f"{_ATTENTION}_backward": attend_backward,
-    "_native_multi_head_attention": attend_with_heads,
-    "_transformer_encoder_layer_fwd": encode_with_attention,
-    **DEFINITIONS,
-}
-"""Kernels for which torch has no definition that fits, and ours."""
 
 
 class AtenOp(Op):
     """One overload of a kernel, such as ``aten.mul.Tensor``; its ``operation`` is ``mul``, as for ``torch.mul``."""
 
     func: torch._ops.OpOverload
+    definitions = Later("syft_torch.definitions:DEFINITIONS")
 
     @cached_property
     def attr(self) -> str:
@@ -81,7 +72,7 @@ class AtenOp(Op):
         """The definition in terms of simpler kernels: our own, or torch's for the kernels of ``DECOMPOSED``."""
         word = self.attr.removesuffix("_")
         if word not in DECOMPOSED:
-            return DEFINED.get(word)
+            return self.definitions.get(word)  # type: ignore[no-any-return]  # a function or None
         from torch._decomp import decomposition_table  # noqa: PLC0415  # slow to load, and rarely needed
 
         func = self.func

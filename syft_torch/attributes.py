@@ -18,6 +18,7 @@ import torch
 from torch.overrides import get_overridable_functions, resolve_name
 
 from syft_core.exceptions import OperationNotAllowedError, SerdeError
+from syft_core.features import Later, later
 from syft_core.hook.attributes import FrameworkAttributes, Op, Spelling, describe_op, words
 from syft_core.hook.autograd import Autograd
 from syft_core.hook.caches import remember
@@ -27,12 +28,9 @@ from syft_core.hook.operators import INPLACE_OPERATORS, SYNONYMS, UNARY_OPERATOR
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_mpc.torch.kernels import TorchKernels
 from syft_torch import links
-from syft_torch.alternatives import ALTERNATIVES
 from syft_torch.aten import ATEN
 from syft_torch.facts import FACTS_OF_FORM, FACTS_OF_LAYOUT, describe
-from syft_torch.graphs import find_saved
 from syft_torch.guards import add_guard
 from syft_torch.isolation import WATCHERS, isolate, require_no_saving_hooks
 from syft_torch.layouts import correct
@@ -40,9 +38,6 @@ from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, exchange_all, has_hooks, require_all_movable
 from syft_torch.placing import Placing
 from syft_torch.reading import name_storage, read_numbers
-from syft_torch.recording import find_state, hold_state
-from syft_torch.stand_ins import make_stand_ins
-from syft_torch.structural import MASKING, SELECTING, STRUCTURAL, TRANSPOSING, convolve, real_dtype
 from syft_torch.versions import run_engine
 from syft_torch.wrapper import Wrapper
 
@@ -121,6 +116,9 @@ class _FormsRestored(contextlib.AbstractContextManager[None]):
                     tensor.as_strided_(place[1], place[2], place[0])
 
 
+_FIND_SAVED = Later("syft_torch.graphs:find_saved")
+
+
 class TorchAttributes(FrameworkAttributes):
     """What the core must know about torch.
 
@@ -130,12 +128,14 @@ class TorchAttributes(FrameworkAttributes):
     """
 
     ALIAS = "torch"
-    kernels = TorchKernels()
-    structural = STRUCTURAL
-    masking, transposing, selecting = MASKING, TRANSPOSING, SELECTING
-    alternatives = ALTERNATIVES
-    convolve = staticmethod(convolve)
-    real_dtype = staticmethod(real_dtype)
+    kernels = later("syft_mpc.torch.kernels:KERNELS")
+    structural = later("syft_torch.structural:STRUCTURAL")
+    masking = later("syft_torch.structural:MASKING")
+    transposing = later("syft_torch.structural:TRANSPOSING")
+    selecting = later("syft_torch.structural:SELECTING")
+    alternatives = later("syft_torch.alternatives:ALTERNATIVES")
+    convolve = staticmethod(later("syft_torch.structural:convolve"))
+    real_dtype = staticmethod(later("syft_torch.structural:real_dtype"))
     exclude = EXCLUDE
     worker_methods = (
         *("tensor", "zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace"),
@@ -227,7 +227,7 @@ class TorchAttributes(FrameworkAttributes):
 
     def join(self, tensors: Sequence[Tensor], axis: int) -> Tensor:
         """Join tensors along an axis."""
-        return STRUCTURAL["cat"](tensors, axis)
+        return self.structural["cat"](tensors, axis)
 
     def fact(self, op: Op, form: Form) -> Any:
         """Return a fact about a tensor of this form."""
@@ -362,8 +362,8 @@ class TorchAttributes(FrameworkAttributes):
         return Placing(self, location)
 
     stateful = (torch.nn.Module, torch.optim.Optimizer)
-    hold_state = staticmethod(hold_state)  # type: ignore[assignment]  # as above
-    find_state = staticmethod(find_state)
+    hold_state = staticmethod(later("syft_torch.recording:hold_state"))
+    find_state = staticmethod(later("syft_torch.recording:find_state"))
     has_hooks = staticmethod(has_hooks)
 
     default_float = "float32"
@@ -463,7 +463,7 @@ class TorchAttributes(FrameworkAttributes):
                 before = _storages((shadows, named))
                 result = op.run(*shadows, **named)
                 after = _storages((result, shadows, named))
-                after |= find_saved(
+                after |= self.saved_by_graphs(
                     [leaf for leaf in leaves((result, shadows, named)) if isinstance(leaf, torch.Tensor)]
                 )
         except Exception:  # noqa: BLE001  # on the meta device torch may raise any error
@@ -484,7 +484,8 @@ class TorchAttributes(FrameworkAttributes):
 
     def saved_by_graphs(self, tensors: Sequence[Tensor]) -> dict[int, int]:
         """Return the sizes of the storages that the nodes of the graphs have saved."""
-        return find_saved(tensors)
+        found: dict[int, int] = _FIND_SAVED(tensors)
+        return found
 
     def form_of_gradient(self, known: Form) -> Form | None:
         """Return the form of a dense gradient, which has the strides of its tensor if that is dense."""
@@ -570,7 +571,7 @@ class TorchAttributes(FrameworkAttributes):
             return [_zeros(known, device) for known in forms]
         return list(_Zeros.apply(forms, device, *differentiable))
 
-    stand_ins = staticmethod(make_stand_ins)
+    stand_ins = staticmethod(later("syft_torch.stand_ins:make_stand_ins"))
 
     def clear(self, tensor: Tensor) -> None:
         """Set a tensor to zeros, including the memory between its elements."""

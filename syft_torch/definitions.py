@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from syft_core.exceptions import OperationNotAllowedError
 from syft_core.values import Function
+from syft_torch.attention import attend, attend_backward, attend_with_heads, encode_with_attention
 from syft_torch.versions import find_decomposed
 
 aten = torch.ops.aten
@@ -292,7 +293,12 @@ def shrink_backward(gradient: torch.Tensor, x: torch.Tensor, threshold: float) -
     return gradient * (x.abs() > threshold)
 
 
+_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu"
 DEFINITIONS: dict[str, Function] = {
+    _ATTENTION: attend,
+    f"{_ATTENTION}_backward": attend_backward,
+    "_native_multi_head_attention": attend_with_heads,
+    "_transformer_encoder_layer_fwd": encode_with_attention,
     "_embedding_bag": bag,
     "_embedding_bag_forward_only": bag,
     "_embedding_bag_backward": bag_backward,

@@ -16,28 +16,24 @@ import torch as _torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import get_overridable_functions
 
+from syft_core.features import Later
 from syft_core.hook.dispatch import dispatch, forget_answers, frameworks
 from syft_core.hook.hook import FrameworkHook, Patches
 from syft_core.hook.hook_args import default_register_tensor, type_rule
 from syft_core.pointers.travel import Travelling
-from syft_core.serde import codecs
+from syft_core.serde import register_failure
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.identity import Identified
 from syft_core.values import Args, Function, Kwargs, Nested
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_mpc.sharing import Sharing
-from syft_mpc.torch import rules  # noqa: F401  # registers rules
-from syft_mpc.torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
-from syft_torch import hook_args, serde  # noqa: F401  # they register types
+from syft_torch import hook_args  # noqa: F401  # registers types
 from syft_torch.attributes import TorchAttributes
-from syft_torch.differential_privacy import noisy_max  # noqa: F401  # registers a protocol
-from syft_torch.federated import training  # noqa: F401  # registers its messages
-from syft_torch.federated.dataset import dataset_federate
-from syft_torch.files import READERS
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS, OptimizerState
+from syft_torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
 from syft_torch.substitutes import make_substitutes
 from syft_torch.wrapper import Wrapper
 
@@ -62,7 +58,8 @@ class TorchHook(FrameworkHook):
 
     name = "torch"
     worker_type = VirtualWorker
-    readers = READERS
+    local_worker: BaseWorker
+    readers = Later("syft_torch.files:READERS")
     attributes: TorchAttributes
 
     def __init__(
@@ -93,7 +90,7 @@ class TorchHook(FrameworkHook):
         self._hook_module()
         self._hook_parameters()
         self._hook_optim()
-        patches.set(_torch.utils.data.Dataset, "federate", dataset_federate)
+        patches.set(_torch.utils.data.Dataset, "federate", _FEDERATE)
 
     @classmethod
     def create_shape(cls, shape_dims: object) -> _torch.Size:
@@ -257,7 +254,9 @@ class TorchHook(FrameworkHook):
         self._hook_native_tensor(tensor_type, TorchTensor)
 
 
-serde.register_codecs(codecs)
+_FEDERATE = Later("syft_torch.federated.dataset:dataset_federate")
+for _error in (_torch.linalg.LinAlgError, _torch.OutOfMemoryError):
+    register_failure(_error)
 
 
 @functools.cache

@@ -28,6 +28,7 @@ from torch import nn
 from torch.nn.utils.weight_norm import WeightNorm
 
 from syft_core.exceptions import InvalidTensorForRemoteGetError, SendNotPermittedError, WorkerError, WrapperLeakError
+from syft_core.features import FEATURES
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location
@@ -47,7 +48,6 @@ from syft_torch.parameter import (
 from syft_torch.placing import Placing
 from syft_torch.versions import UNCHECKABLE
 from syft_torch.wrapper import Wrapper, call
-from syft_worker.desk.handle import RequestHandle
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -103,13 +103,13 @@ def fetch_parts(module: nn.Module, user: str | None, reason: str) -> FetchSteps:
     return module
 
 
-def request(module: nn.Module, reason: str) -> RequestHandle:
+def request(module: nn.Module, reason: str) -> Nested:
     """Ask the owner of the worker to release the model; ``get`` works after they approve."""
     parts = _find_remote_parts(module, "request")[1]
     names = {id(part): name for name, part in itertools.chain(module.named_buffers(), module.named_parameters())}
     pointers = [end_of(part) for part in parts]
     ids, labels = [pointer._id_at_location for pointer in pointers], [names[id(part)] for part in parts]
-    return RequestHandle.ask(pointers[0]._location, ids, None, reason, labels)
+    return FEATURES.resolve("RequestHandle").ask(pointers[0]._location, ids, None, reason, labels)
 
 
 def move(module: M, destination: Any) -> M:

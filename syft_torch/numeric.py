@@ -10,16 +10,15 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from syft_core.exceptions import OperationNotAllowedError, WrapperLeakError
+from syft_core.features import Later
 from syft_core.hook.dispatch import WRAPPER, dispatch, framework_of
 from syft_core.hook.operators import COMPARATORS, INPLACE_OPERATORS, OPERATORS, REFLECTED_OPERATORS
 from syft_core.hook.rules import leaves
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
-from syft_mpc.errors import PrecisionError
-from syft_torch.alternatives import name_instead_of_numpy
 from syft_torch.aten import ATEN, AtenOp
-from syft_torch.native import TorchTensor
+from syft_torch.native import TorchTensor, name_instead_of_numpy
 
 _make = torch.Tensor._make_wrapper_subclass
 _META = torch.device("meta")
@@ -104,7 +103,7 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
     def _refuse_memory(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Refuse access to memory, which the wrapper does not have."""
         if hasattr(self.child, "float_precision") or hasattr(self.child, "locations"):
-            raise PrecisionError.reveals()
+            raise _REVEALS()
         raise WrapperLeakError.at("a function that reads memory (pickle, storage, DLPack)", "decode the tensor first")
 
     def __array_function__(self, func: Function, _types: object, args: Args, kwargs: Mapping[str, object]) -> NoReturn:
@@ -140,6 +139,9 @@ class NumericWrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch 
     def __copy__(self) -> torch.Tensor:
         """Return a leaf on the same chain, as torch does."""
         return NumericWrapper(self.child).requires_grad_(self.requires_grad)
+
+
+_REVEALS = Later("syft_mpc.errors:PrecisionError.reveals")
 
 
 def _has_rule(op: AtenOp, args: Args) -> bool:

@@ -7,22 +7,20 @@ in federated training, a model moves often between steps.
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 
+from syft_core.features import Later
 from syft_core.hook.rules import map_leaves
 from syft_core.values import Function, Nested, Tensor
-from syft_mpc.checking import PrecisionWarning
-from syft_mpc.fixed_precision import FixedPrecisionTensor
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import Moves, location_of
 
 NUMBERS = frozenset({"step", "eta", "mu", "mu_product"})
 """State that torch's optimizers read as numbers; it stays local."""
+_WARN_OF_SMALL_SQUARES = Later("syft_mpc.torch.squares:warn_of_small_squares")
 
 
 def collocate(optimizer: torch.optim.Optimizer) -> None:
@@ -50,32 +48,6 @@ def _move_to(parameter: torch.nn.Parameter, value: object) -> Nested:
     return map_leaves(move, value)
 
 
-def warn_of_small_squares(optimizer: torch.optim.Optimizer) -> None:
-    """Warn if an optimizer divides encoded parameters' gradients by averages of their squares, which may vanish.
-
-    The optimizers that do so have ``eps``, a number that keeps the divisor from 0.
-    """
-    for group in optimizer.param_groups:
-        layers = [getattr(p, "child", None) for p in group["params"] if isinstance(p, NumericWrapper)]
-        scales = [layer.scale for layer in layers if isinstance(layer, FixedPrecisionTensor)]
-        if not scales or "eps" not in group or isinstance(optimizer, torch.optim.Adamax):  # It needs no squares.
-            continue
-        kept = group["betas"][1] if "betas" in group else group.get("alpha", group.get("rho", 0))
-        smallest = math.sqrt(_ROUNDED / (min(scales) * (1 - kept)))
-        text = (
-            f"{type(optimizer).__name__} divides by averages of squared gradients, and at this precision the squares "
-            f"of gradients smaller than {smallest:.1g} are mostly rounding errors: parameters move by wrong amounts, "
-            "or not at all; unless you do it already, multiply the loss by a constant, e.g. `(loss * 256).backward()`; "
-            "`sy.checking()` shows which results are too small"
-        )
-        warnings.warn(text, PrecisionWarning, stacklevel=4)  # Where the program calls the step, behind torch's wrapper.
-        return
-
-
-_ROUNDED = 10
-"""How many units a square must have, so that rounding changes it by less than a tenth."""
-
-
 class OptimizerState:
     """Moves the state of all optimizers while torch is hooked; does nothing until a module has moved."""
 
@@ -93,7 +65,8 @@ class OptimizerState:
         """Collocate an optimizer whose parameters may have moved since its last step."""
         if optimizer not in self._warned:
             self._warned.add(optimizer)
-            warn_of_small_squares(optimizer)
+            if any(isinstance(parameter, NumericWrapper) for parameter in _parameters(optimizer)):
+                _WARN_OF_SMALL_SQUARES(optimizer)
         if Moves.count:
             self._follow(optimizer)
 

@@ -10,7 +10,7 @@ import functools
 import sys
 import threading
 from collections.abc import Mapping
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch.distributions import Distribution
@@ -20,10 +20,8 @@ from syft_core.hook.attributes import FrameworkAttributes, Op, words
 from syft_core.hook.caches import remember
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
-from syft_core.hook.rules import leaves, map_leaves
+from syft_core.hook.rules import leaves
 from syft_core.location import Location
-from syft_core.plans.recording import Recorder
-from syft_core.plans.traced import loosen, read_traced, to_plain
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.addresses.remote import RemoteFramework
 from syft_torch.parameter import PLAIN_TYPES
@@ -54,7 +52,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
     def __init__(self, framework: FrameworkAttributes, location: Location) -> None:
         super().__init__()
         self.location = location
-        self._recorder: Recorder | None = cast("Recorder", location) if location.records else None
+        self._recorder: Nested = location if location.records else None  # Of plans, which need not be loaded.
         self._framework = framework
         self._creators = _creators_by_function(framework)
 
@@ -88,7 +86,8 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         if creator is None or given or named.get("generator") is not None:
             made = self._call(func, args, named)
             return made.send(self.location) if made.dim() or self.location.records else made
-        shape = self._infer_form(creator, *map_leaves(to_plain, loosen((args, named))))
+        plain = (args, named) if self._recorder is None else self._recorder.to_plain((args, named))
+        shape = self._infer_form(creator, *plain)
         if not (shape is None or shape.shape or self.location.records):
             return func(*args, **named)
         remote = RemoteFramework(self.location, self.location.client, self._framework)
@@ -98,7 +97,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         """Call a function of torch; one on local tensors gets numbers, and not those that a plan traces."""
         if self._recorder is None or any(isinstance(leaf, Wrapper) for leaf in leaves((args, kwargs))):
             return func(*args, **kwargs)
-        args, kwargs = map_leaves(read_traced, loosen((args, kwargs)))
+        args, kwargs = self._recorder.read((args, kwargs))
         return func(*args, **kwargs)
 
     def _infer_form(self, creator: Op, args: Args, kwargs: Kwargs) -> Form | None:
@@ -128,7 +127,7 @@ def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:
     return bool(given) and all(type(leaf) is torch.Tensor and not leaf.dim() for leaf in given)
 
 
-def _require_recorded(recorder: Recorder, func: Function, args: Args, kwargs: Kwargs) -> None:
+def _require_recorded(recorder: Nested, func: Function, args: Args, kwargs: Kwargs) -> None:
     """Refuse what a plan would not do while it is recorded: change a local tensor, draw from a local generator."""
     op = Wrapper.ops.by_func.get(func)
     if op is not None and any(type(target) in PLAIN_TYPES for target in op.targets(args, kwargs)):

@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 from syft_core.exceptions import BackendError
-from syft_mpc.torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
 from syft_torch.federated.dataset import dataset_federate
 from syft_torch.module import ADDED_TO_MODULES
 from syft_torch.native import TorchTensor
 from syft_torch.optim import ADDED_TO_OPTIMIZERS
+from syft_torch.sharing import ADDED_FOR_SHARING, SHARING_OPTIMIZERS
 
 PACKAGE = "torch-stubs"
 MARK = "# Torch's own declarations, with names that syft-core adds; written by `python -m syft_torch.stubs`.\n"

@@ -16,17 +16,15 @@ from typing import Any
 import torch
 
 from syft_core.exceptions import WrapperLeakError
+from syft_core.features import Later
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.packages import FEATURES
-from syft_core.plans.recording import Recorder
-from syft_core.plans.traced import is_traced
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.revealing import reveal_copies
-from syft_core.values import Function, Nested, Tensor
+from syft_core.values import Function, Nested, Tensor, Traced
 from syft_core.workers.party.worker import Worker
 from syft_torch import versions
-from syft_torch.definitions import pack, unpack
 from syft_torch.links import make_apply, make_checkpoint
 from syft_torch.numeric import NumericWrapper
 from syft_torch.parameter import PLAIN_TYPES, location_of
@@ -38,6 +36,7 @@ _STEPS_IN_LISTS = ("sgd", "adam", "adamw", "adagrad", "adadelta", "adamax", "rms
 _STEPS_WITH_NUMBERS = ("adam", "adamw", "adagrad", "adamax", "asgd", "nadam", "radam")
 """Optimizers that compute with the number of the step in Python."""
 _GRADIENT = "grad"
+_PACK, _UNPACK = Later("syft_torch.definitions:pack"), Later("syft_torch.definitions:unpack")
 _NUMBERS = frozenset({bool, int, float, type(None)})
 _EXACT_IN_LISTS = frozenset({torch.float32, torch.float64})
 """The dtypes for which it does; half precision is rounded differently, and complex numbers are split."""
@@ -69,7 +68,7 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
     yield torch._VF, "lstm", _encode_states(_avoid_fused_lstm(torch._VF.lstm))
     for name in ("gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"):
         yield torch._VF, name, _encode_states(getattr(torch._VF, name))
-    for name, definition in (("_pack_padded_sequence", pack), ("_pad_packed_sequence", unpack)):
+    for name, definition in (("_pack_padded_sequence", _PACK), ("_pad_packed_sequence", _UNPACK)):
         yield torch._VF, name, _define_for_encoded(getattr(torch._VF, name), definition)
     comparison = torch.testing._comparison
     yield comparison, "not_close_error_metas", _compare_copies(comparison.not_close_error_metas)
@@ -382,8 +381,8 @@ def _trace_number(get_value: Function) -> Function:
     @functools.wraps(get_value)
     def substitute(value: object) -> Nested:
         pointer: Any = value.child if type(value) is Wrapper else None
-        location = getattr(pointer, "_location", None)
-        return location.read_number(pointer) if isinstance(location, Recorder) else get_value(value)
+        is_recorded = pointer is not None and pointer._location.records
+        return pointer._location.read_number(pointer) if is_recorded else get_value(value)
 
     return substitute
 
@@ -391,7 +390,7 @@ def _trace_number(get_value: Function) -> Function:
 @_maker
 def _trace_sqrt(sqrt: Function, value: Nested) -> Nested:
     """Let a plan trace a square root, for which torch 2.4 uses ``math.sqrt``; newer versions write ``x ** 0.5``."""
-    is_number = is_traced(value)
+    is_number = issubclass(type(value), Traced)
     return value**0.5 if is_number else sqrt(value)
 
 

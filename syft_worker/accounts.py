@@ -11,7 +11,7 @@ from time import monotonic
 
 from syft_core.hook.caches import remember
 from syft_core.peer import Id, Peer
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 from syft_core.workers.party.reservations import Amounts
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syft_core.exceptions import ConfigurationError
-from syft_core.pictures import one_line, text_table
+from syft_core.pictures.tables import one_line, text_table
 from syft_core.values import Table
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from syft_core.exceptions import ConfigurationError, OperationNotAllowedError
 from syft_core.files import lock_folder, write_file
-from syft_core.pictures import one_line, to_moment
+from syft_core.pictures.tables import one_line, to_moment
 from syft_core.values import Table
 from syft_worker.logs import log_event
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from syft_core.exceptions import LedgerError
 from syft_core.ledgers.entry import Entry, EntryList
 from syft_core.ledgers.journal import BEFORE, JournalLine, find_earlier, iter_lines
-from syft_core.pictures import one_line, text_table
+from syft_core.pictures.tables import one_line, text_table
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

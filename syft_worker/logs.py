@@ -7,7 +7,7 @@ import logging
 import sys
 from datetime import datetime, timezone
 
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 
 
 def configure_logs(kind: str, level: str = "info") -> None:

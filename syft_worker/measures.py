@@ -10,7 +10,7 @@ from typing import Any
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import leaves
-from syft_core.kinds import KINDS
+from syft_core.kinds import find_kind
 from syft_core.messages import Message
 from syft_core.values import Tensor
 from syft_core.workers.party.store import Stored, is_leaf
@@ -18,14 +18,14 @@ from syft_core.workers.party.store import Stored, is_leaf
 
 def bytes_of(value: object) -> int:
     """Return the memory of a plan, or of the tensors in a value."""
-    if (kind := KINDS.get(type(value))) is not None:
+    if (kind := find_kind(type(value))) is not None:
         return kind.bytes_of(value)
     return sum([framework_of(end).bytes_of(end) for end in ends_of(value)])
 
 
 def bytes_of_copy(value: object) -> int:
     """Return the memory of a copy of a value, in which no elements share memory."""
-    if (kind := KINDS.get(type(value))) is not None:
+    if (kind := find_kind(type(value))) is not None:
         return kind.bytes_of(value)
     total = 0
     for end in ends_of(value):
@@ -66,7 +66,7 @@ class Seen:
 
     def add(self, user: str, value: object) -> int:
         """Return the memory of a value that was not counted for a user before."""
-        if (kind := KINDS.get(type(value))) is not None:
+        if (kind := find_kind(type(value))) is not None:
             return kind.bytes_of(value)
         total = 0
         for end in ends_of(value):

@@ -33,7 +33,7 @@ from syft_core.network.address import is_loopback, is_unspecified, listen
 from syft_core.network.connection import interrupt
 from syft_core.network.identity import Identity
 from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 from syft_core.values import Json, Table
 from syft_worker import views
 from syft_worker.desk.approvals import suggest_conditions

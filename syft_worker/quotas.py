@@ -16,7 +16,7 @@ from typing import Any
 
 from syft_core.messages import Message, Run, Search, Store
 from syft_core.peer import Id, Peer
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 from syft_core.values import Function, Outcome
 from syft_core.workers.party.reservations import Amounts, Reservation
 from syft_core.workers.party.store import Stored

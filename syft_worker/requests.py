@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syft_core.exceptions import ConfigurationError
-from syft_core.pictures import one_line, text_table, to_moment
+from syft_core.pictures.tables import one_line, text_table, to_moment
 from syft_core.values import Table
 from syft_worker.desk.patterns import LEGEND, describe_forms
 from syft_worker.tokens import parse_lifetime

@@ -25,7 +25,7 @@ from typing import IO
 
 from syft_core.exceptions import ConfigurationError, SyftError
 from syft_core.network.address import listen
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 from syft_core.values import Table
 from syft_worker.activity import MISCONFIGURED, SIZE, STOP_SECONDS, Activity, Executing
 from syft_worker.allowances import find_allowance

@@ -22,7 +22,7 @@ from pathlib import Path
 from syft_core.exceptions import ConfigurationError, suggest
 from syft_core.files import lock_folder, require_secrecy, write_file
 from syft_core.network.identity import Identity
-from syft_core.pictures import one_line, text_table
+from syft_core.pictures.tables import one_line, text_table
 
 PREFIX = "syft-"
 """Starts every secret, so that scanners of repositories and logs find it."""

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from syft_core.hook.hook import FrameworkHook
 from syft_core.network.server import ClientSession, Server
 from syft_core.peer import Id
-from syft_core.pictures import one_line, to_moment, to_size
+from syft_core.pictures.tables import one_line, to_moment, to_size
 from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from syft_core.pictures import text_table
+from syft_core.pictures.tables import text_table
 
 PAUSE = 0.4
 """Seconds between two steps, so that readers can follow."""

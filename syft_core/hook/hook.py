@@ -11,16 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import LocalWorkerConflictError, NotTheFrameworkError
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.dispatch import dispatch, forget_answers
 from syft_core.packages import PACKAGES
-from syft_core.values import Function, Tensor
-
-if TYPE_CHECKING:
-    from syft_core.workers.party.base import BaseWorker
+from syft_core.values import Function, LocalWorker, Tensor
 
 _log = logging.getLogger(__name__)
 _MISSING = object()
@@ -92,13 +89,13 @@ class FrameworkHook(ABC):
     readers: ClassVar[Mapping[str, Reader]] = {}
     """The files that the owner of a worker can load, by suffix."""
     attributes: FrameworkAttributes
-    local_worker: BaseWorker
+    local_worker: LocalWorker
     _attached: ClassVar[dict[str, _Attachment]] = {}
 
     def __init__(
         self,
         framework: object,
-        local_worker: BaseWorker | None = None,
+        local_worker: LocalWorker = None,
         is_client: bool = True,
         verbose: bool = True,
     ) -> None:

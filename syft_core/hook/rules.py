@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from syft_core.features import FEATURES
 from syft_core.hook.folds import FoldSlot, one, zero
 from syft_core.registry import Registry
 from syft_core.values import Function, Nested
@@ -41,6 +42,7 @@ def resolve(registry: Registry[Any, Any], cls: type) -> Any:
         return found
     key = (id(registry), cls)
     if key not in _resolved:
+        FEATURES.load_type(cls)  # Which may register it.
         _resolved[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
     return _resolved[key]
 

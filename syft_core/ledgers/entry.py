@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from html import escape
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from syft_core.ledgers.journal import find_earlier, iter_lines
 from syft_core.peer import Id
-from syft_core.pictures import html_table, one_line, text_table, to_moment
+from syft_core.pictures.tables import html_table, one_line, text_table, to_moment
 from syft_core.values import Table
 
 Event: TypeAlias = Literal[
@@ -125,13 +123,6 @@ def describe_failed(count: int) -> str:
 def _join(sources: Iterable[str]) -> str:
     """Join names of sources, escaping commas within them."""
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
-
-
-def read_ledger(path: str | Path) -> Iterator[Entry]:
-    """Yield the entries of a file and of those it continues; raise ``LedgerError`` at the first changed line."""
-    for file in (*find_earlier(Path(path)), Path(path)):
-        for line in iter_lines(file):
-            yield Entry.from_line(line.content)
 
 
 class EntryList:

@@ -60,7 +60,7 @@ from syft_core.network.session import (
     Session,
 )
 from syft_core.peer import Id, Peer
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 from syft_core.serde.layout import Frame
 from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from syft_core.exceptions import AuthenticationError
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 
 VARIABLE = "SYFT_TOKEN"
 """The environment variable with the token of programs that give none."""

@@ -23,7 +23,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.hook.signatures import Memo
 from syft_core.messages import MAX_RESULTS, make_codec
-from syft_core.pictures import form_of
+from syft_core.pictures.boxes import form_of
 from syft_core.plans.errors import PlanError
 from syft_core.printing import printable
 from syft_core.serde import codecs

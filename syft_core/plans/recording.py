@@ -24,7 +24,7 @@ from syft_core.peer import Id
 from syft_core.plans.errors import PlanError
 from syft_core.plans.program import CONSTANT, FACT, GUARD, ITEM, NUMBERS, Program, Routine, Slot, Step
 from syft_core.plans.tapes import CodeLine, Ref, Tape
-from syft_core.plans.traced import Number, is_traced, loosen, make_number, make_types, to_plain
+from syft_core.plans.traced import Number, is_traced, loosen, make_number, make_types, read_traced, to_plain
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy, wrap
@@ -92,6 +92,14 @@ class Recorder(Location):
             self.tape.inputs[next(reversed(self.tape.inputs))] = place
             self.tape.shapes[place] = tuple(value.shape)  # type: ignore[attr-defined]  # a tensor
         return sent
+
+    def read(self, given: Nested) -> Nested:
+        """Return arguments for code that cannot trace numbers, with those numbers themselves."""
+        return map_leaves(read_traced, loosen(given))
+
+    def to_plain(self, given: Nested) -> Nested:
+        """Return arguments with plain numbers, which are traced all the same."""
+        return map_leaves(to_plain, loosen(given))
 
     def end(self, answer: Nested) -> None:
         """End a run, which returned ``answer``."""

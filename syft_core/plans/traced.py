@@ -13,10 +13,10 @@ from typing import Any, ClassVar, NoReturn, TypeGuard
 
 from syft_core.plans.program import COMPARISONS, GUARD, NUMBERS, Step
 from syft_core.plans.tapes import Ref, Tape
-from syft_core.values import Function, Nested
+from syft_core.values import Function, Nested, Traced
 
 
-class Number:
+class Number(Traced):
     """A number that stands for the result of a step, or an argument; ``make_types`` combines it with a framework's.
 
     It is not a Python number, because C code would read the value of one without a trace.
@@ -132,7 +132,7 @@ class Number:
 
 def is_traced(value: object) -> TypeGuard[Number]:
     """Return whether a value is a traced number: its ``__class__`` says otherwise."""
-    return issubclass(type(value), Number)
+    return issubclass(type(value), Traced)
 
 
 def to_plain(leaf: Nested) -> Nested:

@@ -28,6 +28,8 @@ class Backend:
     """The command that installs the framework."""
     exports: Mapping[str, str] = field(default_factory=dict)
     """The names that this backend adds to ``syft_core``, with their import paths."""
+    extends: Mapping[str, str] = field(default_factory=dict)
+    """What it adds to features, by name: a module to import when the feature and the framework are both used."""
     agents: Mapping[str, str] = field(default_factory=dict)
     """The agents that clients run near their workers, with their import paths; see ``syft_ray.host``."""
     demo: str | None = None

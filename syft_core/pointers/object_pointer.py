@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from syft_core.exceptions import AlreadyRetrievedError
+from syft_core.features import FEATURES
 from syft_core.hook.hook import current_worker
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Fetch, Lease, Tag
@@ -185,6 +186,15 @@ class ObjectPointer(Identified):
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, publish=True))
         return self
+
+    def request(self, reason: str, parties: Sequence[Id] = ()) -> Outcome:
+        """Ask the owner of the worker to release the object; return the request, a ``RequestHandle``.
+
+        ``parties`` are the workers that hold the shares of the value, if the object is one of them.
+        """
+        self.require_alive()
+        ask = FEATURES.resolve("RequestHandle").ask
+        return ask(self._location, [self._id_at_location], self.point_to_attr, reason, parties=parties)
 
     @property
     def gc(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from syft_core.exceptions import ColumnError, OperationNotAllowedError, SendNotPermittedError
+from syft_core.features import FEATURES
 from syft_core.hook.chain import below_wrapper, end_of, is_wrapper, iter_links
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
@@ -20,7 +21,7 @@ from syft_core.tensors.identity import Identified, keep_words, require_text
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.tensors.private import PrivateTensor, require_sendable
 from syft_core.tensors.schema import Column, Schema
-from syft_core.values import Kwargs, Tensor
+from syft_core.values import Kwargs, Outcome, Tensor
 
 
 class Travelling:
@@ -208,6 +209,13 @@ class Travelling:
         """Return a pointer to an attribute of the object, e.g. ``p.attr("grad")``."""
         return wrap(require_pointer(self, "attr").attr(name))
 
+    def request(self, reason: str) -> Outcome:
+        """Ask the worker's owner to release the object; after approval, ``get`` works.
+
+        Returns the request, a ``RequestHandle``; for a shared value a dict, with one for each party.
+        """
+        return require_pointer(self, "request").request(reason)
+
     @property
     def gc(self) -> bool:
         """Whether dropping the last pointer removes the object."""
@@ -333,6 +341,8 @@ def point_to_found(
     """
     location.note_alias(id)
     options: Kwargs = {"owner": owner, "tags": tags, "description": description}
+    if kind not in pointer_types:
+        FEATURES.load("kind", kind)
     if kind in pointer_types:
         pointer: ObjectPointer = pointer_types[kind](location, id, **options)
     else:

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from syft_core.exceptions import AlreadyRegisteredError, SerdeError
+from syft_core.features import FEATURES
 from syft_core.registry import Registry
 from syft_core.serde.context import Context
 from syft_core.values import Payload
@@ -89,6 +90,7 @@ class CodecTable:
         """Return the codec of ``kind``, or of its nearest base class whose codec covers subclasses."""
         found = self.resolved.get(kind)
         if found is None:
+            FEATURES.load_codec(kind)  # Which may register a codec of the class itself.
             found = self.by_type.get(kind) or self._find_inherited(kind)
             self.resolved[kind] = found
         return found
@@ -96,6 +98,8 @@ class CodecTable:
     def for_code(self, code: object) -> Codec:
         """Return the codec with the wire code ``code``, which was received."""
         found = self._by_code.get(code) if type(code) is int else None
+        if found is None and type(code) is int and FEATURES.load("code", code):
+            found = self._by_code.get(code)
         if found is None:
             shown = code if type(code) is int else f"of type {type(code).__name__}"
             raise SerdeError(

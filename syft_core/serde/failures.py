@@ -8,10 +8,12 @@ from __future__ import annotations
 import builtins
 import contextlib
 import re
+from functools import partial
 from types import MemberDescriptorType
 
 from syft_core import exceptions
 from syft_core.exceptions import SerdeError
+from syft_core.features import FEATURES
 from syft_core.printing import printable
 from syft_core.registry import Registry
 from syft_core.serde.codec import Codec, qualified_name
@@ -29,7 +31,9 @@ _LISTED_BUILTINS = (
     "Warning DeprecationWarning FutureWarning RuntimeWarning UserWarning"
 )
 
-failures: Registry[str, type[Exception]] = Registry("failures", advice="register its class with `register_failure`")
+failures: Registry[str, type[Exception]] = Registry(
+    "failures", advice="register its class with `register_failure`", load=partial(FEATURES.load, "error")
+)
 
 
 def register_failure(kind: type[Exception]) -> None:

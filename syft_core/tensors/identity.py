@@ -11,7 +11,7 @@ from syft_core.hook.chain import end_of
 from syft_core.hook.hook import current_worker
 from syft_core.ids import IdProvider
 from syft_core.peer import Owner
-from syft_core.pictures import chain_html
+from syft_core.pictures.boxes import chain_html
 from syft_core.printing import printable
 from syft_core.serde import serialize
 from syft_core.tensors.schema import Schema

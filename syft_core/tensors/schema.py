@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from syft_core.exceptions import ColumnError
-from syft_core.pictures import html_table, text_table
+from syft_core.pictures.tables import html_table, text_table
 from syft_core.serde import Codec, Context, codecs
 from syft_core.serde.received import require
 from syft_core.values import Payload

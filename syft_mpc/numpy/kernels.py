@@ -12,3 +12,7 @@ class NumpyKernels(NumpyLikeKernels):
 
     def __init__(self) -> None:
         super().__init__(np)
+
+
+KERNELS = NumpyKernels()
+"""The kernels of this process."""

@@ -217,3 +217,7 @@ def _index(places: tuple[int, ...], device: torch.device) -> torch.Tensor:
 @functools.lru_cache(maxsize=256)
 def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     return torch.tensor(numbers, dtype=dtype, device=device)
+
+
+KERNELS = TorchKernels()
+"""The kernels of this process."""

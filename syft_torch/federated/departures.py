@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from syft_core.peer import Id
-from syft_core.pictures import html_table
+from syft_core.pictures.tables import html_table
 from syft_core.values import Kwargs
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from syft_core.exceptions import SyftError, Text
-from syft_core.serde import register_failure
 
 
 class FederatedError(SyftError, ValueError):
@@ -118,6 +117,3 @@ class OptionError(FederatedError, TypeError):
 
     misplaced = Text("cannot train: {name!r} is an option; pass it as `options=fl.Options({name}=...)`")
     unknown = Text("cannot train: there is no argument or option {name!r}; did you mean {near!r}?")
-
-
-register_failure(FederatedError)

@@ -12,7 +12,7 @@ from torch import nn
 
 from syft_core.hook.forms import Form
 from syft_core.peer import Id
-from syft_core.pictures import html_table, text_table
+from syft_core.pictures.tables import html_table, text_table
 from syft_core.values import Function, Nested, Tensor
 from syft_torch.federated.averages import Average, WeightedMean, find_average
 from syft_torch.federated.clients import Client, Clients, Measurement

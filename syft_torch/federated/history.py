@@ -13,8 +13,7 @@ import torch
 from syft_core.display import Notebook, find_display
 from syft_core.files import write_file
 from syft_core.peer import Id
-from syft_core.pictures import html_table, one_line, text_table
-from syft_core.pictures.tables import truncate
+from syft_core.pictures.tables import html_table, one_line, text_table, truncate
 from syft_core.values import Kwargs, Nested
 
 

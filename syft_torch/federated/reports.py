@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from syft_core.files import write_file
-from syft_core.pictures import html_table
+from syft_core.pictures.tables import html_table
 from syft_torch.federated.departures import Departures
 from syft_torch.federated.evaluation import Evaluation
 from syft_torch.federated.history import History, draw_lines

@@ -19,7 +19,7 @@ from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
 from syft_core.hook.signatures import Memo, note, signature_of
-from syft_core.messages import MessageFacts, register_message
+from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
@@ -398,6 +398,3 @@ def _find_operation(framework: FrameworkAttributes, programs: list[Program], mes
 
 _operations: dict[object, LoopOp] = {}
 """The operations that were used last, the latest at the end."""
-
-register_message(Train, train)
-register_message(Evaluate, evaluate)

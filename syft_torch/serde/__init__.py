@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from syft_core.serde import Codec, CodecTable, Context, register_failure
+from syft_core.serde import Codec, CodecTable, Context, codecs
 from syft_torch.serde import chain, module, names, script, strategy, tensor
 from syft_torch.serde.module import register_module
 from syft_torch.serde.strategy import TensorEncoding, strategies
@@ -41,8 +41,6 @@ def register_codecs(table: CodecTable) -> None:
     """Register the codecs of this backend in ``table``."""
     for codec in CODECS:
         table.register(codec)
-    for error in (torch.linalg.LinAlgError, torch.OutOfMemoryError):
-        register_failure(error)
 
 
 def _simplify(codec: Codec, worker: AnyWorker, obj: object) -> tuple[object, ...]:
@@ -195,3 +193,4 @@ MAP_TORCH_SIMPLIFIERS_AND_DETAILERS: OrderedDict[type, tuple[OfWorker, OfWorker]
         torch.dtype: (_simplify_torch_dtype, _detail_torch_dtype),
     }
 )
+register_codecs(codecs)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from syft_core.exceptions import StorageError, suggest
 from syft_core.ledgers.entry import Entry, Event
 from syft_core.ledgers.journal import MAX_TEXT
-from syft_core.pictures import one_line, text_table
+from syft_core.pictures.tables import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources

@@ -51,6 +51,11 @@ class RequestHandle:
         message = AskRelease(tuple(ids), attr, reason, tuple(labels), tuple(parties), line)
         return cls(location, location.ask(message))
 
+    @classmethod
+    def find_all(cls, location: Location) -> list[RequestHandle]:
+        """Return the requests of a client's user to a worker, the oldest first."""
+        return [cls(location, found["id"]) for found in location.ask(FollowRequests())]
+
     def _ask(self) -> Table:
         (found,) = self.location.ask(FollowRequests((self.id,)))
         return dict(found)

@@ -6,7 +6,7 @@ from typing import get_args
 from weakref import ref
 
 from syft_core.peer import Peer
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import Leaving, copy_without_gradient, leave
 from syft_core.workers.moving.transfer import ends_elsewhere

@@ -23,7 +23,7 @@ class Releases:
     """What the desk keeps on a worker; it starts with what the ledger says about earlier processes."""
 
     def __init__(self, worker: Worker) -> None:
-        history = worker.ledger.histories[RULE]
+        history = worker.ledger.histories.get(RULE)
         self.history = history if isinstance(history, ReleaseHistory) else ReleaseHistory()
         self.requests = ReleaseRequests(worker)
         self.approvals = StandingApprovals(worker)

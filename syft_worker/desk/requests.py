@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 from syft_core.exceptions import LedgerError, StorageError
 from syft_core.ledgers.entry import Entry, describe_failed
 from syft_core.peer import Peer
-from syft_core.pictures import html_table, one_line, text_table
+from syft_core.pictures.tables import html_table, one_line, text_table
 from syft_core.printing import printable
 from syft_core.values import Table
 from syft_core.workers.seeing.ledger import describe_form, describe_lineage, join_sources, split_failures, tags_of

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from syft_core.display import Display, Log, find_display
-from syft_core.pictures import one_line
+from syft_core.pictures.tables import one_line
 
 MAX_NAMED = 3
 _log = logging.getLogger(__name__)

@@ -82,7 +82,7 @@ def test_an_unknown_name_is_explained() -> None:
         _ = sy.Nonsense
 
     assert str(caught.value) == (
-        "cannot find 'Nonsense' in syft_core: neither the core nor an installed backend has it; "
+        "cannot find 'Nonsense' in syft_core: neither the core nor an installed plugin has it; "
         "`syft-core plugins` lists the backends"
     )
     assert not hasattr(sy, "Nonsense")

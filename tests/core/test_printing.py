@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syft_core.exceptions import SyftError
-from syft_core.pictures import html_table, text_table
+from syft_core.pictures.tables import html_table, text_table
 from syft_core.printing import printable
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import syft_core as sy
+from syft_core.features import FEATURES
 from syft_core.plugins.manager import plugin_manager
 
 ROOT = Path(sy.__file__).parent.parent
@@ -84,7 +85,7 @@ def test_the_stub_has_the_names_of_the_facade() -> None:
     own = {name: path for name, path in exported.items() if path.startswith(("syft_torch.", "syft_numpy."))}
     named = {
         name: ":".join(path.rsplit(".", 1)) if "." in path and ":" not in path else path
-        for name, path in sy._NAMES.items()
+        for name, path in {**sy._NAMES, **{n: p for feature in FEATURES for n, p in feature.names.items()}}.items()
     }
 
     assert {name: path for name, path in imports.items() if not name.startswith("_")} == {

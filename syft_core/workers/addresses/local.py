@@ -15,7 +15,7 @@ from syft_core.values import Outcome, Tensor
 from syft_core.workers.moving.departure import is_frozen
 from syft_core.workers.moving.transfer import give_away, hand_over
 from syft_core.workers.party.status import LAYERED, RESTRICTED
-from syft_core.workers.seeing.trace import record, traces
+from syft_core.workers.seeing.tracing import record, traces
 
 if TYPE_CHECKING:
     from syft_core.workers.party.base import BaseWorker

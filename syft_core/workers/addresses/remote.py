@@ -85,7 +85,7 @@ class TensorPlace:
     def __enter__(self: P) -> P:
         with ExitStack() as stack:
             for hook in attached_hooks():
-                place = hook.local_worker.location_of(self)  # type: ignore[arg-type]  # a worker or a location
+                place = hook.local_worker.location_of(self)
                 stack.enter_context(hook.attributes.place_new_tensors(place))
             _placings.__dict__.setdefault("open", []).append(stack.pop_all())
         return self

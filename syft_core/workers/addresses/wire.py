@@ -34,7 +34,7 @@ from syft_core.workers.addresses.remote import TensorPlace
 from syft_core.workers.addresses.results import from_named
 from syft_core.workers.moving.transfer import attach_leases
 from syft_core.workers.party.worker import MAX_POISONED
-from syft_core.workers.seeing.trace import record, traces
+from syft_core.workers.seeing.tracing import record, traces
 
 MAX_BUFFERED = 64
 """How many commands are buffered before they are sent as one batch."""

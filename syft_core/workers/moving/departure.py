@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from syft_core.departures import RULES
+from syft_core.departures import RULES, find_rules
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
@@ -174,7 +174,7 @@ def _ask_rules(leaving: Leaving) -> None:
     """Ask the rules about what the policy keeps; raise unless they cover all of it."""
     if leaving.asks_rules:
         leaving.worker.covered.add(id(leaving.message))
-        for rule in RULES.values():
+        for rule in find_rules():
             rule.cover(leaving)
             if not leaving.kept:
                 return

@@ -36,11 +36,13 @@ from syft_core.messages import (
     Reply,
     Run,
     Search,
+    find_handler,
     read_note,
 )
 from syft_core.peer import Id, Peer, acting_for
-from syft_core.pictures import form_of as show_form
-from syft_core.pictures import one_line, worker_html
+from syft_core.pictures.boxes import form_of as show_form
+from syft_core.pictures.boxes import worker_html
+from syft_core.pictures.tables import one_line
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.travel import point_to_found, send_copy
 from syft_core.printing import printable
@@ -60,9 +62,9 @@ from syft_core.workers.party.store import Stored
 from syft_core.workers.party.waiting import NOTHING
 from syft_core.workers.party.worker import ClientState, Worker
 from syft_core.workers.running.keeping import describe_placed, set_owner
-from syft_core.workers.seeing.ledger import Ledger, record_refusal
+from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import Policy, require_delegable, require_few_hops, unless_private
-from syft_core.workers.seeing.trace import redact, summary
+from syft_core.workers.seeing.tracing import redact, summary
 from syft_core.workers.seeing.visibility import find_ids, require_visible
 
 _log = logging.getLogger(__name__)
@@ -188,11 +190,12 @@ class BaseWorker(TensorPlace, Worker):
         is_refusal = isinstance(error, PermissionError | ValueRefusedError)
         is_hidden = self.custom_policy is not None and isinstance(error, ObjectNotFoundError)  # Or does not exist.
         if self.ledger.file is not None and (is_refusal or is_hidden):
-            record_refusal(self, find_ids(self, message), sender, type(message).__name__, str(error))
+            ids = find_ids(self, message)
+            self.ledger.record_refusal(self.object_store, ids, sender, type(message).__name__, str(error))
 
     def abandon(self, message: Message, sender: Peer) -> None:
         """Handle a command that is skipped, for which other parties may wait."""
-        if type(message) in ABANDON:
+        if find_handler(type(message)) is not None and type(message) in ABANDON:
             with suppress(SyftError):
                 self._run(ABANDON[type(message)], message, sender)
 
@@ -330,7 +333,7 @@ class BaseWorker(TensorPlace, Worker):
         return framework.method(autograd.identity).name == command.op
 
     def _require_command(self, command: Message, mandate: Mandate | None) -> None:
-        if type(command) not in HANDLERS:
+        if find_handler(type(command)) is None:
             raise SerdeError(f"cannot execute a {type(command).__name__}: it is not a command")
         if mandate is not None:
             mandate.check(command, self.object_store)

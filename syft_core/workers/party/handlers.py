@@ -14,7 +14,7 @@ from syft_core.exceptions import GetNotPermittedError, InvalidTensorForRemoteGet
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.ranks import is_framework_tensor
-from syft_core.kinds import KINDS
+from syft_core.kinds import find_kind
 from syft_core.messages import (
     AskSchema,
     Call,
@@ -85,7 +85,7 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
         entry.link(origin)
     worker.object_store.put(message.id, entry)
     set_owner(worker, value, message.id)
-    if (kind := KINDS.get(type(value))) is not None:
+    if (kind := find_kind(type(value))) is not None:
         kind.bind(worker, entry)
     if message.publish:
         entry.publish(None if sender.id == worker.id else sender)
@@ -99,7 +99,7 @@ def _require_storable(worker: Worker, value: object, sender: Peer) -> None:
         raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
     adopt(value, sender.id)
     require_elsewhere(worker, value)
-    if (kind := KINDS.get(type(value))) is not None:
+    if (kind := find_kind(type(value))) is not None:
         kind.require_usable(worker, value)
     else:
         framework_of(value)  # Raises unless the object is a tensor.
@@ -292,7 +292,7 @@ def search(worker: Worker, message: Search, sender: Peer) -> list[Any]:
 def _kind_of(value: object) -> str:
     if is_tensor(value):
         return framework_of(value).ALIAS
-    if (kind := KINDS.get(type(value))) is not None:
+    if (kind := find_kind(type(value))) is not None:
         return kind.name
     return CALLABLE if isinstance(value, ObjectWrapper) else OBJECT
 

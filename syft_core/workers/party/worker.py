@@ -19,13 +19,14 @@ from syft_core.exceptions import (
     WorkerNotFoundError,
     WorkerNotPicklableError,
 )
+from syft_core.features import FEATURES
 from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.hook.hook import FrameworkHook, attached_hook
 from syft_core.location import Location, Party, WorkerLike
 from syft_core.messages import Failure, Message
 from syft_core.peer import Id, Peer
 from syft_core.plugins.manager import plugin_manager
-from syft_core.values import Function, Nested, Outcome
+from syft_core.values import Function, Json, Nested, Outcome
 from syft_core.workers.addresses.tickets import Mandate, Tickets
 from syft_core.workers.party.reservations import Amounts, Reservation
 from syft_core.workers.party.status import DELAYED, JOURNAL, LOGGED, POLICY, QUOTA, STOPPING, STORAGE, VERBOSE
@@ -97,6 +98,33 @@ class Part(Protocol):
 
 
 P = TypeVar("P", bound=Part)
+
+
+class OwnerDesk(Part, Protocol):
+    """What the desk of a worker offers its owner; the feature that has it is ``syft_worker.desk``."""
+
+    @property
+    def requests(self) -> Outcome:
+        """The release requests of peers."""
+
+    @property
+    def approvals(self) -> Outcome:
+        """The rules of the owner that approve releases in advance."""
+
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Approve a request."""
+
+    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
+        """Deny a request."""
+
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Take back an approval that was not used yet."""
+
+    def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
+        """Add a standing approval."""
+
+    def revoke(self, name: str, by: str | None = None) -> None:
+        """Revoke a standing approval."""
 
 
 Pause: TypeAlias = Any
@@ -328,6 +356,47 @@ class Worker:
         if found is None:
             found = self._parts.setdefault(kind, kind(self))
         return cast("P", found)
+
+    # --- the owner
+
+    @property
+    def desk(self) -> OwnerDesk:
+        """Where the owner reviews release requests, and decides on them; see docs/release.md."""
+        desk: OwnerDesk = self.part(FEATURES.resolve("WorkerDesk"))
+        return desk
+
+    @property
+    def requests(self) -> Outcome:
+        """The release requests of peers; short for ``desk.requests``, as the methods below."""
+        return self.desk.requests
+
+    @property
+    def approvals(self) -> Outcome:
+        """The rules of the owner that approve releases in advance."""
+        return self.desk.approvals
+
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Approve a peer's request, given itself or by id: the peer can fetch it, once.
+
+        If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
+        """
+        self.desk.approve(request, by, digest, why)
+
+    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
+        """Deny a peer's request; the error that they get says ``why``."""
+        self.desk.deny(request, why, by, digest)
+
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Take back an approval that was not used yet; the request is open again."""
+        self.desk.withdraw(request, by, digest, why)
+
+    def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
+        """Add a standing approval."""
+        return self.desk.allow(name, by, **conditions)
+
+    def revoke(self, name: str, by: str | None = None) -> None:
+        """Revoke a standing approval."""
+        self.desk.revoke(name, by)
 
     def add_alias(self, id: Id) -> None:
         """Recognise this worker under another id, which a worker on the network uses for it."""

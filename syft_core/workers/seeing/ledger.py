@@ -14,27 +14,28 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from syft_core.departures import RULES
+from syft_core.departures import RULES, LedgerHistory, find_rules
 from syft_core.exceptions import LedgerError
+from syft_core.features import Later
 from syft_core.files import has_room
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.ranks import is_framework_tensor
-from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event, read_ledger
-from syft_core.ledgers.journal import Journal, read_last
+from syft_core.ledgers.entry import DECISIONS, DEPARTURES, Entry, EntryList, Event
 from syft_core.peer import Id, Peer
-from syft_core.pictures import form_of, one_line
-from syft_core.plugins.manager import plugin_manager
+from syft_core.pictures.boxes import form_of
+from syft_core.pictures.tables import one_line
 from syft_core.values import Table
 from syft_core.workers.party.store import FailedSource
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
-    from syft_core.workers.party.store import Sources, Stored
-    from syft_core.workers.party.worker import Worker
+    from syft_core.workers.party.store import ObjectStore, Sources, Stored
 
 __all__ = ["Entry", "Ledger", "read_ledger"]
 _log = logging.getLogger(__name__)
+read_ledger = Later("syft_core.ledgers.reading:read_ledger")
+_JOURNAL, _READ_LAST = Later("syft_core.ledgers.journal:Journal"), Later("syft_core.ledgers.journal:read_last")
 
 
 class Grant(NamedTuple):
@@ -112,27 +113,6 @@ def _add_grant(left: Entry, grant: Grant) -> Entry:
     return left._replace(reason=why, event=event, request=grant.request, approver=grant.approver, rule=grant.rule)
 
 
-def record_refusal(worker: Worker, ids: Iterable[Id], peer: Peer, kind: str, reason: str) -> None:
-    """Record that a peer was refused something; the refusal stands even if it cannot be recorded.
-
-    A peer can cause any number of refusals, so most of them are only counted. They do not use the last part of the
-    disk, which departures need.
-    """
-    if not worker.ledger.admit_refusal(peer, kind):
-        return
-    if worker.ledger.file is not None and not has_room(worker.ledger.file.path):
-        _log.error("worker %r does not record a refusal of %s: the disk is almost full", worker.id, one_line(str(peer)))
-        return
-    shown = list(islice(ids, MAX_REFUSED + 1))
-    known = [entry for id in shown[:MAX_REFUSED] if (entry := worker.object_store.get(id)) is not None]
-    names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
-    lineage = describe_lineage(join_sources(known), "", f"{kind}: {reason}")
-    forms = ", ".join([form_of(entry.value) for entry in known])
-    refused = Entry(time.time(), str(peer), names, forms, **lineage, peer=peer.id, event="refused")
-    with suppress(LedgerError):  # The journal has logged it.
-        worker.ledger.record(refused)
-
-
 def join_sources(entries: Iterable[Stored]) -> Sources:
     """Return what objects were computed from."""
     return frozenset([source for entry in entries for source in entry.sources])
@@ -206,16 +186,19 @@ class Ledger(EntryList):
         self.held: dict[int, list[Entry]] = {}
         """What leaves with the answers to messages, by the identity of the message."""
         self._refused: dict[str, _Refused] = {}
-        plugin_manager()  # Features register rules.
-        self.histories = {name: rule.make_history() for name, rule in RULES.items()}
-        """What each rule has taken from the file when it was opened."""
-        self.file = None if path is None else Journal(path, owner, self._recall, limit)
+        self.histories: dict[str, LedgerHistory] = {}
+        """What each rule has taken from the file when it was opened, if there was anything."""
+        self.file = None if path is None else _JOURNAL(path, owner, self._recall, limit)
 
     def _recall(self, line: Table) -> None:
-        if "request" in line or "rule" in line:
-            entry = Entry.from_line(line)
-            for history in self.histories.values():
-                history.note(entry)
+        if "request" not in line and "rule" not in line:
+            return
+        if not self.histories:
+            find_rules()
+            self.histories = {name: rule.make_history() for name, rule in RULES.items()}
+        entry = Entry.from_line(line)
+        for history in self.histories.values():
+            history.note(entry)
 
     def record(self, *entries: Entry) -> None:
         """Add the entries of one message; raise ``LedgerError`` if the file cannot be written."""
@@ -255,6 +238,27 @@ class Ledger(EntryList):
             failed = [entry._replace(reason=f"{entry.reason}: {why}", event="undelivered") for entry in entries]
             self.record(*[entry._replace(when=time.time()) for entry in failed])
 
+    def record_refusal(self, store: ObjectStore, ids: Iterable[Id], peer: Peer, kind: str, reason: str) -> None:
+        """Record that a peer was refused something; the refusal stands even if it cannot be recorded.
+
+        A peer can cause any number of refusals, so most of them are only counted. They do not use the last part of the
+        disk, which departures need.
+        """
+        if not self.admit_refusal(peer, kind):
+            return
+        if self.file is not None and not has_room(self.file.path):
+            who = one_line(str(peer))
+            _log.error("worker %r does not record a refusal of %s: the disk is almost full", self.owner, who)
+            return
+        shown = list(islice(ids, MAX_REFUSED + 1))
+        known = [entry for id in shown[:MAX_REFUSED] if (entry := store.get(id)) is not None]
+        names = ", ".join([*map(str, shown[:MAX_REFUSED]), *("…" for _ in shown[MAX_REFUSED:])])
+        lineage = describe_lineage(join_sources(known), "", f"{kind}: {reason}")
+        forms = ", ".join([form_of(entry.value) for entry in known])
+        refused = Entry(time.time(), str(peer), names, forms, **lineage, peer=peer.id, event="refused")
+        with suppress(LedgerError):  # The journal has logged it.
+            self.record(refused)
+
     def admit_refusal(self, peer: Peer, kind: str) -> bool:
         """Count a refusal; return whether it gets a line of its own."""
         self.count_refusals()
@@ -281,4 +285,4 @@ class Ledger(EntryList):
         """Return the last entries of the file, with refusals and decisions; without a file, the last departures."""
         if self.file is None:
             return list(self._lines)
-        return [Entry.from_line(line) for line in read_last(self.file.path, size)]
+        return [Entry.from_line(line) for line in _READ_LAST(self.file.path, size)]

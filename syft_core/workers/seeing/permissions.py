@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from syft_core.exceptions import (
     GetNotPermittedError,
@@ -19,14 +19,12 @@ from syft_core.exceptions import (
     TooManyHopsError,
     WriteNotPermittedError,
 )
+from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.messages import Message, Release, Run
-from syft_core.peer import Peer
+from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Stored
-
-if TYPE_CHECKING:
-    from syft_core.workers.party.worker import Worker
+from syft_core.workers.party.store import ObjectStore, Stored
 
 Verb: TypeAlias = Literal["read", "write", "move", "tag", "lease", "describe", "search", "call"]
 Policy: TypeAlias = Callable[[Verb, Stored, Peer, Any], "str | None"]
@@ -41,6 +39,21 @@ MAX_HOPS = 16
 
 MAX_TAGS = 64
 """How many tags an object may have."""
+
+
+class ObjectOwner(Protocol):
+    """A worker, as far as permissions depend on it."""
+
+    id: Id
+    status: int
+    object_store: ObjectStore
+
+    @property
+    def custom_policy(self) -> Policy | None:
+        """The policy, or None for the default."""
+
+    def attributes_of(self, framework: str) -> FrameworkAttributes:
+        """Return the op table of a framework that is hooked here."""
 
 
 # --- policies
@@ -96,7 +109,7 @@ def find_policy(policy: Policy | str) -> Policy:
     return policy
 
 
-def refusal(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
+def refusal(worker: ObjectOwner, verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
     """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
     if not (stored.status | worker.status) & RESTRICTED:
         return None
@@ -117,7 +130,7 @@ def renew_access(stored: Stored) -> None:
         stored.restrict(stored.access if users is None else users)  # A result in its place has no such layer.
 
 
-def require_permission(worker: Worker, verb: Verb, stored: Stored, peer: Peer, value: object) -> None:
+def require_permission(worker: ObjectOwner, verb: Verb, stored: Stored, peer: Peer, value: object) -> None:
     """Raise unless the policy of a worker permits ``verb`` on an object to a peer."""
     why = refusal(worker, verb, stored, peer, value)
     if why is not None:
@@ -129,7 +142,7 @@ def require_permission(worker: Worker, verb: Verb, stored: Stored, peer: Peer, v
 _CHANGING: dict[str, Any] = {"tag": TagNotPermittedError, "write": WriteNotPermittedError}
 
 
-def may_leave(worker: Worker, objects: Iterable[Stored], sender: Peer) -> bool:
+def may_leave(worker: ObjectOwner, objects: Iterable[Stored], sender: Peer) -> bool:
     """Return whether the policy would let each of ``objects`` leave to ``sender``."""
     for stored in objects:  # noqa: SIM110  # much faster than a generator
         if refusal(worker, "read", stored, sender, stored.value) is not None:
@@ -137,7 +150,7 @@ def may_leave(worker: Worker, objects: Iterable[Stored], sender: Peer) -> bool:
     return True
 
 
-def require_right_to_use(worker: Worker, operands: Iterable[Stored], sender: Peer) -> None:
+def require_right_to_use(worker: ObjectOwner, operands: Iterable[Stored], sender: Peer) -> None:
     """Raise unless the sender may know the forms of objects: results and errors reveal them."""
     if worker.custom_policy is not None:
         for stored in operands:
@@ -154,7 +167,7 @@ def belongs_to(stored: Stored, party: Peer) -> bool:
     return party.id in (stored.writers or ()) and stored.is_leased_to(party.id)
 
 
-def may_change(worker: Worker, stored: Stored, sender: Peer) -> bool:
+def may_change(worker: ObjectOwner, stored: Stored, sender: Peer) -> bool:
     """Return whether everyone involved in a request may change an object and what shares its memory.
 
     The worker itself may change everything, a publisher what it published, and others what belongs to them.
@@ -166,13 +179,13 @@ def may_change(worker: Worker, stored: Stored, sender: Peer) -> bool:
     return all(_has_authority(worker, stored, party) for party in sender.chain)
 
 
-def _has_authority(worker: Worker, stored: Stored, party: Peer) -> bool:
+def _has_authority(worker: ObjectOwner, stored: Stored, party: Peer) -> bool:
     if party.id == worker.id:
         return True
     return stored.publisher == party if stored.published else belongs_to(stored, party)
 
 
-def require_right_to_change(worker: Worker, stored: Stored, sender: Peer, value: object) -> None:
+def require_right_to_change(worker: ObjectOwner, stored: Stored, sender: Peer, value: object) -> None:
     """Raise unless the sender may change an object."""
     if not may_change(worker, stored, sender):
         why = "it is published" if stored.published else "it, or memory that it shares, belongs to someone else"
@@ -180,7 +193,7 @@ def require_right_to_change(worker: Worker, stored: Stored, sender: Peer, value:
     require_permission(worker, "write", stored, sender, value)
 
 
-def require_right_to_tag(worker: Worker, stored: Stored, sender: Peer, tags: Iterable[str] = ()) -> None:
+def require_right_to_tag(worker: ObjectOwner, stored: Stored, sender: Peer, tags: Iterable[str] = ()) -> None:
     """Raise unless the sender may tag an object: others find and identify it by its tags."""
     if not all(_has_authority(worker, stored, party) for party in sender.chain):
         raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), "it belongs to someone else")
@@ -188,7 +201,7 @@ def require_right_to_tag(worker: Worker, stored: Stored, sender: Peer, tags: Ite
     require_permission(worker, "tag", stored, sender, stored.value)
 
 
-def require_free_tags(worker: Worker, tags: Iterable[str], sender: Peer, stored: Stored) -> None:
+def require_free_tags(worker: ObjectOwner, tags: Iterable[str], sender: Peer, stored: Stored) -> None:
     """Raise if these are too many, or the worker itself has published an object under one: it could be confused."""
     if len(stored.tags.union(tags)) > MAX_TAGS:
         raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), f"the limit is {MAX_TAGS} tags")
@@ -197,7 +210,7 @@ def require_free_tags(worker: Worker, tags: Iterable[str], sender: Peer, stored:
             raise TagNotPermittedError.reserved(str(sender), stored.id, str(worker.id), tag)
 
 
-def require_right_to_publish(worker: Worker, stored: Stored, sender: Peer) -> None:
+def require_right_to_publish(worker: ObjectOwner, stored: Stored, sender: Peer) -> None:
     """Raise unless ``sender`` sent the object or may read it: publishing would let it leave."""
     if sender.behalf:
         why = "objects cannot be published on behalf of others"
@@ -206,12 +219,12 @@ def require_right_to_publish(worker: Worker, stored: Stored, sender: Peer) -> No
         require_permission(worker, "read", stored, sender, stored.value)
 
 
-def is_findable(worker: Worker, stored: Stored, party: Peer) -> bool:
+def is_findable(worker: ObjectOwner, stored: Stored, party: Peer) -> bool:
     """Return whether ``party`` may find an object: it is tagged, published, or belongs to ``party``."""
     return bool(stored.tags or stored.published) or party.id == worker.id or belongs_to(stored, party)
 
 
-def is_hidden(worker: Worker, stored: Stored, sender: Peer) -> bool:
+def is_hidden(worker: ObjectOwner, stored: Stored, sender: Peer) -> bool:
     """Return whether the policy hides an object: the sender may not describe it, and cannot find it otherwise."""
     if worker.custom_policy is None or refusal(worker, "describe", stored, sender, stored.value) is None:
         return False
@@ -222,7 +235,7 @@ def is_hidden(worker: Worker, stored: Stored, sender: Peer) -> bool:
     return not is_found or refusal(worker, "search", stored, sender, stored.value) is not None
 
 
-def require_right_to_lease(worker: Worker, stored: Stored, sender: Peer) -> None:
+def require_right_to_lease(worker: ObjectOwner, stored: Stored, sender: Peer) -> None:
     """Raise unless everyone involved in a request can find an object, or already has a pointer to it."""
     for party in sender.chain:
         if not (is_findable(worker, stored, party) or stored.is_leased_to(party.id)):
@@ -247,7 +260,7 @@ def require_delegable(message: Message, sender: Peer) -> None:
         raise TicketError.personal(type(message).__name__, str(sender))
 
 
-def require_few_hops(worker: Worker, message: Message, sender: Peer) -> None:
+def require_few_hops(worker: ObjectOwner, message: Message, sender: Peer) -> None:
     """Raise if a forwarded request has been here before, or was forwarded too often.
 
     A backward pass may come back, because it can cross copies on alternating workers.

@@ -13,12 +13,11 @@ from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.location import Location
 from syft_core.messages import Message, MessageFacts, Placed
 from syft_core.peer import Id
-from syft_core.pictures import EventList, TraceEvent, form_of
+from syft_core.pictures.boxes import form_of
+from syft_core.pictures.events import EventList, TraceEvent
 from syft_core.pointers.object_pointer import Here, ObjectPointer
 from syft_core.values import Nested, Tensor
-
-traces: list[Trace] = []
-"""The active traces."""
+from syft_core.workers.seeing.tracing import traces
 
 MAX_EVENTS = 20_000
 """How many messages a trace records; the rest is only counted."""

@@ -7,7 +7,6 @@ not exist give the same answer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from syft_core.exceptions import IdNotUniqueError
 from syft_core.hook.rules import leaves
@@ -15,13 +14,10 @@ from syft_core.messages import Message
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import id_here
 from syft_core.workers.party.store import Stored
-from syft_core.workers.seeing.permissions import is_hidden
-
-if TYPE_CHECKING:
-    from syft_core.workers.party.worker import Worker
+from syft_core.workers.seeing.permissions import ObjectOwner, is_hidden
 
 
-def find_visible(worker: Worker, id: Id, sender: Peer) -> Stored:
+def find_visible(worker: ObjectOwner, id: Id, sender: Peer) -> Stored:
     """Return an object; raise if it does not exist, or is hidden from the sender, who cannot tell which."""
     stored = worker.object_store.get(id)
     if stored is None or is_hidden(worker, stored, sender):
@@ -29,20 +25,20 @@ def find_visible(worker: Worker, id: Id, sender: Peer) -> Stored:
     return stored
 
 
-def require_visible(worker: Worker, message: Message, sender: Peer) -> None:
+def require_visible(worker: ObjectOwner, message: Message, sender: Peer) -> None:
     """Raise if a message uses an object that does not exist for its sender, or chooses an id that may be taken."""
     for id in find_ids(worker, message):
         find_visible(worker, id, sender)
     require_choosable(worker, message.facts.creates(message, worker.id), sender)
 
 
-def find_ids(worker: Worker, message: Message) -> list[Id]:
+def find_ids(worker: ObjectOwner, message: Message) -> list[Id]:
     """Return the ids of all objects of a worker to which a message refers."""
     pointed_to = [id_here(leaf, worker.id) for leaf in leaves(message.operands)]
     return [*message.facts.uses(message, worker.id), *[id for id in pointed_to if id is not None]]
 
 
-def require_choosable(worker: Worker, ids: Iterable[Id], sender: Peer) -> None:
+def require_choosable(worker: ObjectOwner, ids: Iterable[Id], sender: Peer) -> None:
     """Raise if an id is a name, and the worker hides objects.
 
     An id that is taken is refused, so who chooses the id of a hidden object learns that it exists. Names, which owners

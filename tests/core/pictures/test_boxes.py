@@ -9,10 +9,7 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
 from syft_core.hook.forms import form
-from syft_core.pictures import (
-    chain_html,
-    form_of,
-)
+from syft_core.pictures.boxes import chain_html, form_of
 from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.abstract import AbstractTensor

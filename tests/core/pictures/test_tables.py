@@ -7,8 +7,9 @@ import toy
 from syft_toy.hook import ToyHook
 from toy_layers import Watcher
 
-from syft_core.pictures import chain_html, html_table, text_table
+from syft_core.pictures.boxes import chain_html
 from syft_core.pictures.sequence import Arrow, Repeated, sequence_svg
+from syft_core.pictures.tables import html_table, text_table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.seeing.ledger import Entry, Ledger
 

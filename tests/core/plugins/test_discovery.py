@@ -174,8 +174,9 @@ def test_a_plugin_may_add_operations_to_the_framework_of_another(found: dict[str
         (
             "unknown_hook",
             "it implements the unknown hook 'register_backend' "
-            "(there are register_backends, register_codecs, register_commands, register_errors, register_kinds, "
-            "register_members, register_messages, register_operations, register_rules, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_commands, register_errors, register_features, "
+            "register_kinds, "
+            "register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         ("failing", "'what was it'"),
     ],
@@ -224,7 +225,7 @@ def test_the_error_for_an_unknown_name_lists_broken_plugins(found: dict[str, Any
 
     assert kind == "AttributeError"
     assert text.startswith(
-        "cannot find 'Nonsense' in syft_core: neither the core nor an installed backend has it; "
+        "cannot find 'Nonsense' in syft_core: neither the core nor an installed plugin has it; "
         "`syft-core plugins` lists the backends\n"
     )
     assert "\n  cannot use the plugin 'raising': " in text

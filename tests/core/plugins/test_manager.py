@@ -251,30 +251,6 @@ def test_a_plugin_may_register_errors(manager: PluginManager) -> None:
     assert type(deserialize(serialize(TornError("cannot tear: it is torn; mend it")))) is TornError
 
 
-def test_a_plugin_may_add_members_that_are_not_taken(manager: PluginManager, hook: Any) -> None:
-    class Greeting(VirtualWorker):
-        def greet(self) -> str:
-            return f"hello from {self.id}"
-
-    class Greeter:
-        @hookimpl
-        def register_members(self, register: Any) -> None:
-            register(VirtualWorker, Greeting)
-
-    class Taken:
-        @hookimpl
-        def register_members(self, register: Any) -> None:
-            register(VirtualWorker, type("Taken", (), {"hello": 1, "deliver": 2}))
-
-    manager.register(Greeter(), "greeter")
-    with pytest.raises(PluginError, match="cannot register 'deliver' in 'VirtualWorker'"):
-        manager.register(Taken(), "taken")
-
-    assert VirtualWorker(hook, id="bob of the greeter").greet() == "hello from bob of the greeter"
-    assert not hasattr(VirtualWorker, "hello")
-    del VirtualWorker.greet
-
-
 # --- broken plugins
 
 
@@ -309,8 +285,9 @@ def broken_plugins() -> dict[str, tuple[Any, str]]:
         "unknown hook": (
             UnknownHook(card("left")),
             "it implements the unknown hook 'register_everything' "
-            "(there are register_backends, register_codecs, register_commands, register_errors, register_kinds, "
-            "register_members, register_messages, register_operations, register_rules, register_tensor_types)",
+            "(there are register_backends, register_codecs, register_commands, register_errors, register_features, "
+            "register_kinds, "
+            "register_messages, register_operations, register_rules, register_tensor_types)",
         ),
         "fails later": (FailsLater(card("left")), "no types today"),
         "known type": (KnownType(card("left")), "cannot register toy_layers.Watcher in 'backward_func'"),

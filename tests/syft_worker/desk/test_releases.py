@@ -37,12 +37,12 @@ def test_a_worker_has_one_desk(bob: Any, alice: Any) -> None:
 def test_a_decision_is_that_of_the_worker_unless_somebody_is_named(bob: Any, request_id: str) -> None:
     bob.user = None
 
-    assert bob.decide("approve", request_id).decided_by == "worker bob"
-    bob.decide("withdraw", request_id)
-    assert bob.decide("approve", request_id, by="noor").decided_by == "noor"
-    bob.decide("withdraw", request_id)
+    assert bob.desk.decide("approve", request_id).decided_by == "worker bob"
+    bob.desk.decide("withdraw", request_id)
+    assert bob.desk.decide("approve", request_id, by="noor").decided_by == "noor"
+    bob.desk.decide("withdraw", request_id)
     bob.user = "clinic"
-    assert bob.decide("deny", request_id, "no").decided_by == "clinic"
+    assert bob.desk.decide("deny", request_id, "no").decided_by == "clinic"
 
 
 def test_requests_stay_when_their_client_is_gone(bob: Any, me: Any, request_id: str) -> None:

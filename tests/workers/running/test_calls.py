@@ -32,7 +32,7 @@ def test_a_value_that_a_function_returns_is_recorded_with_what_it_was_computed_f
     assert ask(bob, Call("norm", (at(bob, secret),), {}, 900), sender=ZOE) == 5.0
 
     (left,) = bob.ledger
-    assert (left.id, left.form, left.names, left.reason) == ("norm", "float", ("#secret",), "result of a call")
+    assert (left.id, left.form, left.names[0], left.reason) == ("norm", "float", "#secret", "result of a call")
 
 
 def test_a_value_that_depends_on_what_the_sender_may_not_have_is_refused(bob: Any, secret: Any) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from syft_core.exceptions import LedgerError
-from syft_core.ledgers.entry import Entry, read_ledger
+from syft_core.ledgers.entry import Entry
+from syft_core.ledgers.reading import read_ledger
 from syft_core.messages import Fetch
 from syft_core.peer import Peer
 from syft_core.workers.seeing.ledger import MAX_REFUSALS, Ledger

@@ -1,8 +1,6 @@
-"""The plugin of plans: workers store them, and run them when they are asked to."""
+"""What plans register: workers store them, and run them when they are asked to."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from syft_core.kinds import ObjectKind
 from syft_core.plans.errors import PlanError
@@ -11,23 +9,22 @@ from syft_core.plans.plan import Plan as _Plan  # noqa: F401  # registers codecs
 from syft_core.plans.pointer import PLAN
 from syft_core.plans.program import Program
 from syft_core.plans.running import bind_state, require_known_operations, run_plan
-from syft_core.plugins.hookspecs import hookimpl
+from syft_core.plugins.hookspecs import RegisterError, RegisterKind, RegisterMessage, hookimpl
 
 
 @hookimpl
-def register_messages(register: Callable[..., None]) -> None:
+def register_messages(register: RegisterMessage) -> None:
     """Register the message that runs a plan."""
     register(RunPlan, run_plan)
 
 
 @hookimpl
-def register_kinds(register: Callable[..., None]) -> None:
+def register_kinds(register: RegisterKind) -> None:
     """Let workers store programs."""
     register(Program, ObjectKind(PLAN, require_known_operations, bind_state, lambda program: program.bytes))
 
 
 @hookimpl
-def register_errors(register: Callable[..., None]) -> None:
+def register_errors(register: RegisterError) -> None:
     """Let the errors of plans be sent."""
-    for error in (PlanError,):
-        register(error)
+    register(PlanError)

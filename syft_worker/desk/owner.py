@@ -1,0 +1,69 @@
+"""The desk of a worker, for an owner in the same process: the requests of peers, and the rules for them."""
+
+from __future__ import annotations
+
+from syft_core.peer import Id
+from syft_core.values import Json
+from syft_core.workers.party.worker import Worker
+from syft_worker.desk.approvals import StandingApproval, StandingApprovals
+from syft_worker.desk.releases import releases_of
+from syft_worker.desk.requests import Decision, ReleaseRequest, ReleaseRequests
+
+
+class WorkerDesk:
+    """The desk of a worker in this process: ``worker.desk``."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def forget(self, peer: Id) -> None:
+        """Keep the requests of a client that has gone: its user may connect again."""
+
+    @property
+    def requests(self) -> ReleaseRequests:
+        """The release requests of peers, for the owner to approve or deny."""
+        with self._worker.lock:
+            releases_of(self._worker).requests.expire()
+        return releases_of(self._worker).requests
+
+    @property
+    def approvals(self) -> StandingApprovals:
+        """The rules of the owner that approve releases in advance."""
+        return releases_of(self._worker).approvals
+
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Approve a peer's request, given itself or by id: the peer can fetch it, once.
+
+        If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
+        """
+        self.decide("approve", request, why, by, digest)
+
+    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
+        """Deny a peer's request; the error that they get says ``why``."""
+        self.decide("deny", request, why, by, digest)
+
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+        """Take back an approval that was not used yet; the request is open again."""
+        self.decide("withdraw", request, why, by, digest)
+
+    def decide(
+        self, decision: Decision, request: object, why: str = "", by: str | None = None, digest: str | None = None
+    ) -> ReleaseRequest:
+        """Decide on a request: "approve", "deny" or "withdraw" it."""
+        with self._worker.lock:
+            by = by or _name_owner(self._worker)
+            return releases_of(self._worker).requests.decide(decision, request, why, by, digest)
+
+    def allow(self, name: str, by: str | None = None, **conditions: Json) -> StandingApproval:
+        """Add a standing approval; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
+        with self._worker.lock:
+            return releases_of(self._worker).approvals.add(name, conditions, by or _name_owner(self._worker))
+
+    def revoke(self, name: str, by: str | None = None) -> None:
+        """Revoke a standing approval."""
+        with self._worker.lock:
+            releases_of(self._worker).approvals.revoke(name, by or _name_owner(self._worker))
+
+
+def _name_owner(worker: Worker) -> str:
+    return worker.user or f"worker {worker.id}"
