@@ -16,7 +16,7 @@ from syft_mpc.errors import ProtocolError
 from syft_mpc.kernels import Array, dtype_name
 from syft_mpc.protocol import PROTOCOLS, Role, Spec, Steps, Zeros, protocol, together
 from syft_mpc.spdz import spdz_mul
-from syft_torch.differential_privacy.noise import discrete_gaussian
+from syft_privacy.noise import discrete_gaussian
 
 REFUSED = -1
 """The answer to a query on which too few teachers agree; also the label of a teacher that does not vote."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec
 import numpy as np
 import numpy.typing as npt
 
-from syft_torch.differential_privacy.arguments import (
+from syft_privacy.arguments import (
     Floats,
     IntegerArray,
     to_counts,
@@ -27,8 +27,8 @@ from syft_torch.differential_privacy.arguments import (
     to_probability,
     to_whole,
 )
-from syft_torch.differential_privacy.epsilon import Curve, DataDependentEpsilon, Guarantee, NotForRelease, convert
-from syft_torch.differential_privacy.gnmax import (
+from syft_privacy.epsilon import Curve, DataDependentEpsilon, Guarantee, NotForRelease, convert
+from syft_privacy.gnmax import (
     epsilon_gnmax,
     log_q_gaussian,
     raise_q,

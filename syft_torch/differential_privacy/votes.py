@@ -16,9 +16,9 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_mpc.additive_shared import AdditiveSharingTensor
 from syft_mpc.group import find_group
 from syft_mpc.kernels import dtype_name
-from syft_torch.differential_privacy.arguments import to_counts, to_labels, to_positive, to_whole
-from syft_torch.differential_privacy.epsilon import Conversion, DataDependentEpsilon, Guarantee, find_epsilon
-from syft_torch.differential_privacy.gnmax import epsilon_gnmax
+from syft_privacy.arguments import to_counts, to_labels, to_positive, to_whole
+from syft_privacy.epsilon import Conversion, DataDependentEpsilon, Guarantee, find_epsilon
+from syft_privacy.gnmax import epsilon_gnmax
 from syft_torch.differential_privacy.noisy_max import MAX_CLASSES, MAX_SCALE, REFUSED, STEPS, noisy_max
 
 if TYPE_CHECKING:

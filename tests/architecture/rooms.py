@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 MARKS = "<!-- rooms, by python -m tests.architecture.rooms -->\n", "<!-- /rooms -->\n"
-PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_worker", "syft_ray")
+PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_privacy", "syft_worker", "syft_ray")
 READ_FIRST = {
     "syft_core": "messages.py",
     "syft_core/demo": "line.py",
@@ -31,13 +31,14 @@ READ_FIRST = {
     "syft_core/workers/running": "procedure.py",
     "syft_core/workers/seeing": "permissions.py",
     "syft_mpc": "additive_shared.py",
+    "syft_privacy": "epsilon.py",
     "syft_mpc/numpy": "kernels.py",
     "syft_mpc/torch": "kernels.py",
     "syft_numpy": "hook.py",
     "syft_numpy/serde": "array.py",
     "syft_ray": "workers.py",
     "syft_torch": "hook.py",
-    "syft_torch/differential_privacy": "gnmax.py",
+    "syft_torch/differential_privacy": "pate.py",
     "syft_torch/federated": "trainer.py",
     "syft_torch/serde": "tensor.py",
     "syft_worker": "serving.py",

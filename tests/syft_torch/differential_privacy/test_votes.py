@@ -17,9 +17,9 @@ import syft_core as sy  # noqa: E402
 from syft_core.exceptions import GetNotPermittedError  # noqa: E402
 from syft_mpc.errors import ProtocolError  # noqa: E402
 from syft_mpc.numpy.kernels import NumpyKernels  # noqa: E402
-from syft_torch.differential_privacy import noise  # noqa: E402
+from syft_privacy import noise  # noqa: E402
+from syft_privacy.epsilon import ORDERS  # noqa: E402
 from syft_torch.differential_privacy import noisy_max as protocol  # noqa: E402
-from syft_torch.differential_privacy.epsilon import ORDERS  # noqa: E402
 from syft_torch.differential_privacy.noisy_max import REFUSED, STEPS  # noqa: E402
 from syft_torch.differential_privacy.pate import rdp_gnmax  # noqa: E402
 from syft_torch.differential_privacy.votes import GNMax  # noqa: E402
@@ -199,7 +199,8 @@ def test_nothing_on_the_path_of_an_answer_draws_floats(workers: list[Any], monke
 def test_the_code_on_the_path_of_an_answer_names_no_float_generator() -> None:
     root = Path(sy.__file__).parents[1]
     sources = [
-        *[root / "syft_torch" / "differential_privacy" / f"{name}.py" for name in ("noise", "noisy_max", "votes")],
+        root / "syft_privacy" / "noise.py",
+        *[root / "syft_torch" / "differential_privacy" / f"{name}.py" for name in ("noisy_max", "votes")],
         *(root / "syft_mpc").rglob("*.py"),
     ]
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from syft_torch.differential_privacy.arguments import Floats
+from syft_privacy.arguments import Floats
 
 LOG_2 = math.log(2.0)
 _LOG_SQRT_PI = 0.5 * math.log(math.pi)

@@ -12,10 +12,18 @@ np = pytest.importorskip("numpy")
 from hypothesis import assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from syft_privacy.epsilon import convert  # noqa: E402
 from syft_torch.differential_privacy import pate  # noqa: E402
-from syft_torch.differential_privacy.epsilon import convert  # noqa: E402
 
-from .votes import complete, counts, divergence, log_probabilities, neighbours, orders, sigmas  # noqa: E402
+from ..syft_torch.differential_privacy.votes import (  # noqa: E402
+    complete,
+    counts,
+    divergence,
+    log_probabilities,
+    neighbours,
+    orders,
+    sigmas,
+)
 
 ORACLE = [
     (40, [250] + 9 * [0], -10.0192282943, [1.52735726276e-5, 2.05891332994e-5, 5.3213177518e-5, 2.03454987624e-4]),

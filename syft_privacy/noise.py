@@ -12,7 +12,7 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
-from syft_torch.differential_privacy.arguments import IntegerArray, to_whole
+from syft_privacy.arguments import IntegerArray, to_whole
 
 LARGEST_SIGMA = 1 << 26
 """The largest standard deviation: squares of what is accepted with a probability above 2^-690 fit into 64 bits."""

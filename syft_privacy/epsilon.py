@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 
-from syft_torch.differential_privacy.arguments import Floats, to_delta, to_order, to_positive
-from syft_torch.differential_privacy.noise import LARGEST_SIGMA, discrete_gaussian
+from syft_privacy.arguments import Floats, to_delta, to_order, to_positive
+from syft_privacy.noise import LARGEST_SIGMA, discrete_gaussian
 
 Conversion = Literal["improved", "classic"]
 """How a Rényi bound becomes (ε, δ): Mironov 2017 (classic), or Canonne, Kamath and Steinke 2020 (improved)."""

@@ -6,8 +6,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_torch.differential_privacy import arguments  # noqa: E402
-from syft_torch.differential_privacy.arguments import (  # noqa: E402
+from syft_privacy import arguments  # noqa: E402
+from syft_privacy.arguments import (  # noqa: E402
     LARGEST,
     to_counts,
     to_delta,

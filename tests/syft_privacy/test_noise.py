@@ -12,8 +12,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_torch.differential_privacy import noise  # noqa: E402
-from syft_torch.differential_privacy.noise import LARGEST_SIGMA, discrete_gaussian  # noqa: E402
+from syft_privacy import noise  # noqa: E402
+from syft_privacy.noise import LARGEST_SIGMA, discrete_gaussian  # noqa: E402
 
 COUNT = 60_000
 

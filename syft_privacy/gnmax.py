@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from syft_torch.differential_privacy.arguments import (
+from syft_privacy.arguments import (
     Floats,
     to_counts,
     to_delta,
@@ -24,8 +24,8 @@ from syft_torch.differential_privacy.arguments import (
     to_orders,
     to_positive,
 )
-from syft_torch.differential_privacy.epsilon import Conversion, Curve, DataDependentEpsilon
-from syft_torch.differential_privacy.gaussian_tails import LOG_2, inverse_log_erfc, log_erfc
+from syft_privacy.epsilon import Conversion, Curve, DataDependentEpsilon
+from syft_privacy.gaussian_tails import LOG_2, inverse_log_erfc, log_erfc
 
 _NOT_BOUNDED = (
     "cannot bound the smooth sensitivity: at this 'order' and 'sigma' the Rényi bound does not grow with q, as the "

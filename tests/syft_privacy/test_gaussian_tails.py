@@ -4,7 +4,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_torch.differential_privacy.gaussian_tails import inverse_log_erfc, log_erfc  # noqa: E402
+from syft_privacy.gaussian_tails import inverse_log_erfc, log_erfc  # noqa: E402
 
 
 def test_tails_are_exact_far_below_the_smallest_float() -> None:

@@ -21,10 +21,10 @@ from hypothesis import assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from syft_core import serde  # noqa: E402
-from syft_torch.differential_privacy import epsilon as module  # noqa: E402
+from syft_privacy import epsilon as module  # noqa: E402
+from syft_privacy.epsilon import bound_release  # noqa: E402
+from syft_privacy.noise import LARGEST_SIGMA  # noqa: E402
 from syft_torch.differential_privacy import pate  # noqa: E402
-from syft_torch.differential_privacy.epsilon import bound_release  # noqa: E402
-from syft_torch.differential_privacy.noise import LARGEST_SIGMA  # noqa: E402
 
 VOTES = [[90, 10, 0]] * 40
 SIGMA = 15.0

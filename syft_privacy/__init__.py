@@ -1,0 +1,1 @@
+"""Privacy in numbers: guarantees, conversions and exact noise; needs numpy, and no hook (docs/pate-analysis.md)."""
