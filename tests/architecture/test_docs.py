@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from syft_core.messages import HANDLERS, Batch
+from syft_core.messages import Batch
 from syft_core.workers.seeing import permissions
+from tests.messages import list_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -55,7 +56,7 @@ def test_the_tests_that_the_documentation_names_exist() -> None:
 def test_the_security_page_has_a_line_for_every_message_and_policy() -> None:
     rows = "\n".join(line.split("|")[1] for line in SECURITY.splitlines() if line.startswith("|"))
 
-    ours = [message for message in (*HANDLERS, Batch) if message.__module__.startswith("syft_")]
+    ours = [*list_commands(), Batch]
     assert [message.__name__ for message in ours if f"`{message.__name__}`" not in rows] == []
     for policy in (permissions.unless_private, permissions.only_published, permissions.nothing):
         assert f"`{policy.__name__}`" in rows

@@ -20,7 +20,7 @@ from websockets.sync.client import connect as connect_by_library
 
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError, TicketError
-from syft_core.messages import HANDLERS, Batch, Describe, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
+from syft_core.messages import Batch, Describe, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
 from syft_core.network.connection import Purpose
 from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
 from syft_core.network.session import BEGUN, CLIENT, PROTOCOL, SESSION
@@ -30,6 +30,7 @@ from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 from syft_worker.allowances import Allowance
 from syft_worker.quotas import QuotaGuard
+from tests.messages import list_commands
 from tests.waiting import wait_until
 
 from .envelopes import pack, unpack
@@ -73,7 +74,7 @@ def test_a_wrong_token_is_explained(hook: Any, server: Any, connect: Any) -> Non
 
 
 @pytest.mark.usefixtures("others")
-@pytest.mark.parametrize("command", HANDLERS, ids=lambda command: command.__name__)
+@pytest.mark.parametrize("command", list_commands(), ids=lambda command: command.__name__)
 def test_no_message_reaches_the_worker_without_authentication(server: Any, far: Any, command: Any) -> None:
     before = far.stats.messages
     with socket.create_connection(("127.0.0.1", server.port), 60) as sock:

@@ -43,6 +43,7 @@ from syft_worker.desk.requests import MAX_OPEN
 from syft_worker.errors import QuotaExceededError
 from syft_worker.incidents import Incident, Incidents
 from syft_worker.quotas import PATIENCE, QuotaGuard
+from tests.messages import list_commands
 
 from ..network.conftest import Connect
 
@@ -482,7 +483,7 @@ def make_message(kind: type[Message]) -> Message:
     return kind(**given)
 
 
-KINDS_OF_MESSAGES = sorted(HANDLERS, key=lambda kind: kind.code)
+KINDS_OF_MESSAGES = list_commands()
 
 
 def wait_with(worker: Any, message: Message, *did: Callable[[], object]) -> None:

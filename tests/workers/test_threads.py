@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import OperationNotAllowedError  # noqa: E402
 from syft_core.messages import Run  # noqa: E402
-from syft_core.workers.party.virtual import LoopbackLocation, VirtualWorker  # noqa: E402
+from syft_core.workers.addresses.loopback import LoopbackLocation  # noqa: E402
+from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 
 
 def at_once(*programs: Callable[[], Any]) -> list[Any]:

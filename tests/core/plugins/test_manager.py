@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -11,7 +13,8 @@ from syft_toy.hook import ToyHook
 from toy_layers import Watcher, values
 
 from syft_core.departures import RULES, ReleaseRule
-from syft_core.exceptions import GetNotPermittedError, NotRegisteredError, PluginError, SyftError
+from syft_core.exceptions import GetNotPermittedError, NotRegisteredError, PluginError, SerdeError, SyftError
+from syft_core.features import Feature, Features
 from syft_core.hook import hook as hooking
 from syft_core.hook import hook_args
 from syft_core.hook.hook import current_hook
@@ -20,7 +23,7 @@ from syft_core.messages import Fetch, Message, MessageFacts, Search, Store
 from syft_core.plugins.backend import Backend
 from syft_core.plugins.hookspecs import hookimpl
 from syft_core.plugins.manager import PluginManager, load_backend, plugin_manager
-from syft_core.serde import deserialize, serialize
+from syft_core.serde import codecs, deserialize, serialize
 from syft_core.tensors.abstract import AbstractTensor
 from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.party.virtual import VirtualWorker
@@ -249,6 +252,98 @@ def test_a_plugin_may_register_errors(manager: PluginManager) -> None:
     manager.register(Tearing(), "tearing")
 
     assert type(deserialize(serialize(TornError("cannot tear: it is torn; mend it")))) is TornError
+
+
+class Later:
+    """A plugin whose feature is in a module that a test writes."""
+
+    def __init__(self, **described: Any) -> None:
+        self.feature = Feature("later", "feature_of_a_test", **described)
+
+    @hookimpl
+    def register_features(self, register: Any) -> None:
+        register(self.feature)
+
+
+@pytest.fixture
+def features(monkeypatch: pytest.MonkeyPatch) -> Features:
+    """Return an empty table of features in place of that of the process."""
+    made = Features(lambda: None)
+    for module in ("plugins.manager", "serde.codec", "messages", "hook.rules", "kinds", "departures"):
+        monkeypatch.setattr(f"syft_core.{module}.FEATURES", made)
+    return made
+
+
+def write_feature(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    (folder / "feature_of_a_test.py").write_text(source)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "feature_of_a_test", raising=False)
+
+
+CODEC = """
+from syft_core.plugins.hookspecs import hookimpl
+
+class Late:
+    pass
+
+@hookimpl
+def register_codecs(register):
+    register(Late, code={code}, simplify=lambda late, context: (), detail=lambda payload, context: Late())
+
+@hookimpl
+def register_operations(attributes):
+    attributes.seen_by_a_test = True
+"""
+
+
+def test_a_feature_is_registered_when_something_of_it_is_read(
+    manager: PluginManager, features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_feature(tmp_path, monkeypatch, CODEC.format(code=70_101))
+    manager.register(Later(codes=(70_101,)), "later")
+    assert "feature_of_a_test" not in sys.modules
+
+    with ToyHook(toy) as hook:
+        assert codecs.for_code(70_101).type.__name__ == "Late"
+        assert hook.attributes.seen_by_a_test  # type: ignore[attr-defined]  # set by the feature
+    assert manager.failures == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import no_such_module_of_a_test", "feature_of_a_test raised ModuleNotFoundError"),
+        (CODEC.format(code=7), "codes below 1000 are reserved"),
+        (CODEC.format(code=70_102).replace("register_codecs", "register_everything"), "unknown hook"),
+        ("raise SystemExit(3)", "feature_of_a_test raised SystemExit: 3"),
+    ],
+)
+def test_a_feature_that_cannot_be_loaded_is_reported_as_a_failure_of_its_plugin_and_offers_nothing(
+    manager: PluginManager,
+    features: Features,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    reason: str,
+) -> None:
+    write_feature(tmp_path, monkeypatch, source)
+    manager.register(Later(codes=(70_102,)), "later")
+
+    for _ in range(2):
+        with pytest.raises(SerdeError, match="no codec is registered for it"):
+            codecs.for_code(70_102)
+
+    assert reason in str(manager.failures["later"])
+    assert str(manager.failures["later"]).startswith("cannot use the plugin 'later': it cannot be loaded: ")
+
+
+def test_a_feature_of_another_distribution_cannot_take_codes_of_this_one(
+    manager: PluginManager, features: Features
+) -> None:
+    with pytest.raises(PluginError, match="codes below 1000 are reserved"):
+        manager.register(Later(codes=(399,)), "later")
+
+    assert list(features) == []
 
 
 # --- broken plugins

@@ -58,7 +58,7 @@ def owners(workers: list[Any], decide: str = "approve") -> Iterator[None]:
         while not done.wait(0.01):
             for worker in workers:
                 for request in [each for each in worker.requests if each.state == "open"]:
-                    worker.decide(decide, request, "because")
+                    worker.desk.decide(decide, request, "because")
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -25,11 +25,11 @@ from syft_core.messages import (  # noqa: E402
     Tag,
 )
 from syft_core.plans.messages import RunPlan  # noqa: E402
-from syft_core.plugins.manager import plugin_manager  # noqa: E402
 from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
 from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
 from syft_torch.federated.training import Evaluate, Train  # noqa: E402
+from tests.messages import list_commands  # noqa: E402
 
 from ...meanwhile import meanwhile  # noqa: E402
 from ...syft_torch.federated.settings import Setting  # noqa: E402
@@ -166,8 +166,7 @@ WAITING = [pytest.param(kind, make, id=make.__name__[1:]) for kind, made in CASE
 
 
 def test_every_message_that_waits_is_tried() -> None:
-    plugin_manager()
-    ours = {kind for kind in HANDLERS if kind.__module__.startswith("syft_")}
+    ours = set(list_commands())
     assert {kind for kind in ours if kind.facts.waits} == CASES.keys() | WITHOUT_OPERANDS
 
 

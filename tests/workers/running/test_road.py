@@ -11,9 +11,8 @@ torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402  # torch may be missing
 from syft_core import messages  # noqa: E402
-from syft_core.messages import HANDLERS, Call, Forward, Message, Run  # noqa: E402
+from syft_core.messages import Call, Forward, Message, Run  # noqa: E402
 from syft_core.peer import Peer  # noqa: E402
-from syft_core.plugins.manager import plugin_manager  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_core.workers.party.status import add_bit  # noqa: E402
@@ -22,6 +21,7 @@ from syft_core.workers.running.procedure import add_stage  # noqa: E402
 from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
 from syft_mpc.messages import Deposit, OpenChannel, Prepare  # noqa: E402
 from syft_worker.desk import messages as desk  # noqa: E402
+from tests.messages import list_commands  # noqa: E402
 
 from ..party import test_waiting as waiting  # noqa: E402
 
@@ -112,9 +112,7 @@ WITHOUT: dict[type, str] = {
 
 
 def test_every_message_takes_the_road_or_says_why_not() -> None:
-    plugin_manager()
-
-    ours = {kind for kind in HANDLERS if kind.__module__.startswith("syft_")}
+    ours = set(list_commands())
 
     assert ours == CASES.keys() | WITHOUT.keys()
     assert not CASES.keys() & WITHOUT.keys()

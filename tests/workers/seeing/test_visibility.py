@@ -17,7 +17,6 @@ from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, SerdeErr
 from syft_core.hook.forms import form
 from syft_core.ids import IdProvider
 from syft_core.messages import (
-    HANDLERS,
     AskSchema,
     Batch,
     Call,
@@ -40,7 +39,6 @@ from syft_core.messages import (
 from syft_core.peer import Peer
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
-from syft_core.plugins.manager import plugin_manager
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.serde import Context, frames, from_frames
@@ -63,6 +61,7 @@ from syft_worker.desk.messages import (
     ShowValues,
 )
 from syft_worker.quotas import QuotaGuard
+from tests.messages import list_commands
 
 EVE = Peer("phone@eve", "eve")
 ids = IdProvider()
@@ -178,8 +177,7 @@ CASES = [
 
 
 def test_the_table_has_every_message() -> None:
-    plugin_manager()
-    ours = {kind for kind in HANDLERS if kind.__module__.startswith("syft_")}
+    ours = set(list_commands())
     assert set(MESSAGES) == {Redeem, *ours}
 
 

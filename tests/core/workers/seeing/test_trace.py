@@ -14,7 +14,6 @@ from toy_layers import Watcher
 import syft_core
 from syft_core.hook.operators import operation_name
 from syft_core.messages import (
-    HANDLERS,
     Describe,
     Fetch,
     FetchAll,
@@ -29,6 +28,7 @@ from syft_core.messages import (
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.seeing.trace import Trace, trace, traces
+from tests.messages import list_commands
 
 SECRET = 8675309.0
 
@@ -166,7 +166,7 @@ def test_fetched_data_goes_to_the_client_that_asked(me: Any, bob: BaseWorker) ->
 
 
 def test_every_message_has_a_description() -> None:
-    assert [kind for kind in HANDLERS if kind.facts.text is MessageFacts.text] == []
+    assert [kind for kind in list_commands() if kind.facts.text is MessageFacts.text] == []
 
 
 @pytest.mark.parametrize(
