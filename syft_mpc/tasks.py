@@ -17,10 +17,10 @@ from syft_core.workers.party.reservations import Reservation
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Maker, Operand, Stored, lineage_of
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.keeping import keep_tensor
-from syft_core.workers.running.memory import guard_results
-from syft_core.workers.running.procedure import execute, register_stages, run_function
-from syft_core.workers.running.task import Task
+from syft_core.workers.road.keeping import keep_tensor
+from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.procedure import execute, register_stages, run_function
+from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import may_leave, require_right_to_use
 from syft_mpc.channel import Channel, Channels, measure_mask, start_protocol

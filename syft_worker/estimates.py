@@ -13,7 +13,7 @@ from syft_core.hook.forms import Form, is_constant
 from syft_core.hook.rules import map_leaves
 from syft_core.hook.signatures import Undescribed
 from syft_core.values import Nested, Tensor
-from syft_core.workers.running.execution import Execution
+from syft_core.workers.road.execution import Execution
 
 _MAX_SIGNATURE = 1024
 

@@ -16,7 +16,7 @@ from syft_core.workers.party.reservations import Amounts, Reservation
 from syft_core.workers.party.status import OUT
 from syft_core.workers.party.store import Stored, keeps_gradient
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.execution import Execution, restore_if_failed
+from syft_core.workers.road.execution import Execution, restore_if_failed
 from syft_worker.accounts import Account, Accounts
 from syft_worker.estimates import Estimate, infer, write_signature
 from syft_worker.incidents import Incidents

@@ -30,7 +30,7 @@ from syft_core.workers.moving.departure import leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import FailedSource, Maker, Operand, Source, Stored
-from syft_core.workers.running.keeping import set_owner
+from syft_core.workers.road.keeping import set_owner
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested

@@ -45,7 +45,7 @@ MINUTE = (
     "tests/workers/test_attacks",
     "tests/workers/party/",
     "tests/workers/test_in_process",
-    "tests/workers/running/test_changes",
+    "tests/workers/road/test_changes",
     "tests/workers/seeing/test_visibility",
     "tests/workers/test_private",
     "tests/plans/test_training",

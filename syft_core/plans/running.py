@@ -40,11 +40,11 @@ from syft_core.workers.party.status import LAYERED, MODES, OUT
 from syft_core.workers.party.store import NOTHING, Sources, Stored, is_leaf, lineage_of
 from syft_core.workers.party.turns import TURN_SECONDS
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.authorization import require_command
-from syft_core.workers.running.changes import change
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.keeping import form_of, keep_tensor
-from syft_core.workers.running.procedure import execute
+from syft_core.workers.road.authorization import require_command
+from syft_core.workers.road.changes import change
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.keeping import form_of, keep_tensor
+from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.permissions import (
     may_leave,
     require_permission,

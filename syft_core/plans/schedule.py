@@ -15,8 +15,8 @@ from syft_core.hook.signatures import Memo, signature_of
 from syft_core.plans.program import Program, Routine
 from syft_core.values import Nested
 from syft_core.workers.party.store import keeps_gradient
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.procedure import execute
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.procedure import execute
 
 MAX_SCHEDULES = 64
 """How many schedules a plan has: peers choose the forms of its arguments."""

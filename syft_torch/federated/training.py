@@ -26,9 +26,9 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.changes import change_count
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.procedure import execute
+from syft_core.workers.road.changes import change_count
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
 from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError

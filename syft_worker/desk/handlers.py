@@ -13,7 +13,7 @@ from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored
-from syft_core.workers.running.task import attribute
+from syft_core.workers.road.task import attribute
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import require_right_to_lease
 from syft_worker.desk.approvals import suggest_conditions

@@ -28,7 +28,7 @@ READ_FIRST = {
     "syft_core/workers/addresses": "wire.py",
     "syft_core/workers/moving": "departure.py",
     "syft_core/workers/party": "base.py",
-    "syft_core/workers/running": "procedure.py",
+    "syft_core/workers/road": "procedure.py",
     "syft_core/workers/seeing": "permissions.py",
     "syft_mpc": "additive_shared.py",
     "syft_privacy": "epsilon.py",

@@ -14,7 +14,7 @@ from syft_core.plans.errors import PlanError
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.program import Program, Routine, Slot, Step
 from syft_core.pointers.object_pointer import new_id
-from syft_core.workers.running import execution
+from syft_core.workers.road import execution
 from syft_worker.quotas import QuotaGuard
 
 torch = pytest.importorskip("torch")

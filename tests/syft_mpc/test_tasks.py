@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 from syft_core.exceptions import GetNotPermittedError, SyftError  # noqa: E402
 from syft_core.workers.party.status import add_bit  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
-from syft_core.workers.running import procedure  # noqa: E402
-from syft_core.workers.running.procedure import add_stage  # noqa: E402
+from syft_core.workers.road import procedure  # noqa: E402
+from syft_core.workers.road.procedure import add_stage  # noqa: E402
 from syft_mpc.channel import Channels  # noqa: E402
 from syft_mpc.errors import ProtocolError  # noqa: E402
 from syft_mpc.messages import Prepare, RunProtocol  # noqa: E402

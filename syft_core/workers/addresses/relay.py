@@ -6,9 +6,9 @@ from syft_core.exceptions import ValueRefusedError
 from syft_core.values import Nested
 from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Stage
-from syft_core.workers.running.changes import note_changes
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.keeping import keep_result
+from syft_core.workers.road.changes import note_changes
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.keeping import keep_result
 from syft_core.workers.seeing.disclosure import require_undisclosed
 
 

@@ -27,9 +27,9 @@ from syft_core.workers.moving.transfer import ends_elsewhere, hand_over, is_tens
 from syft_core.workers.party.status import FAILED, RESTRICTED
 from syft_core.workers.party.store import Stored, is_leaf
 from syft_core.workers.party.worker import Stage
-from syft_core.workers.running.failures import require_success
-from syft_core.workers.running.procedure import execute, register_stages
-from syft_core.workers.running.task import Task, attribute
+from syft_core.workers.road.failures import require_success
+from syft_core.workers.road.procedure import execute, register_stages
+from syft_core.workers.road.task import Task, attribute
 from syft_core.workers.seeing.ledger import Departure, describe_departure
 from syft_core.workers.seeing.permissions import Verb, refusal
 

@@ -61,7 +61,7 @@ from syft_core.workers.party.status import DELAYED, LOGGED, OBSERVED, POLICY, QU
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.waiting import NOTHING
 from syft_core.workers.party.worker import ClientState, Worker
-from syft_core.workers.running.keeping import describe_placed, set_owner
+from syft_core.workers.road.keeping import describe_placed, set_owner
 from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import Policy, require_delegable, require_few_hops, unless_private
 from syft_core.workers.seeing.tracing import redact, summary

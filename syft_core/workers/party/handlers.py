@@ -47,11 +47,11 @@ from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
 from syft_core.workers.party.store import Holder, Stored, derive
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.calls import call
-from syft_core.workers.running.keeping import form_of, set_owner
-from syft_core.workers.running.operations import run
-from syft_core.workers.running.procedure import execute
-from syft_core.workers.running.task import Task, attribute
+from syft_core.workers.road.calls import call
+from syft_core.workers.road.keeping import form_of, set_owner
+from syft_core.workers.road.operations import run
+from syft_core.workers.road.procedure import execute
+from syft_core.workers.road.task import Task, attribute
 from syft_core.workers.seeing.permissions import (
     is_findable,
     is_hidden,

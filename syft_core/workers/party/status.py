@@ -1,6 +1,6 @@
 """Status: what is special about the operands of a command, its sender and its worker, as bits.
 
-``workers/running/procedure.py`` chooses the stages of a task from these bits: an empty status means that it only has to
+``workers/road/procedure.py`` chooses the stages of a task from these bits: an empty status means that it only has to
 run. The object store maintains the status of each object, and a worker its own.
 """
 

@@ -85,7 +85,7 @@ class ClientState:
 
 
 Stage: TypeAlias = Callable[..., Any]
-"""A function ``stage(proceed, execution)``; see ``workers/running/procedure.py``."""
+"""A function ``stage(proceed, execution)``; see ``workers/road/procedure.py``."""
 
 
 class Part(Protocol):

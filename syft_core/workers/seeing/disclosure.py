@@ -26,7 +26,7 @@ from syft_core.hook.rules import leaves, map_leaves
 from syft_core.hook.signatures import note
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.moving.transfer import rebuild
-from syft_core.workers.running.execution import Execution
+from syft_core.workers.road.execution import Execution
 
 
 class DryRun(NamedTuple):

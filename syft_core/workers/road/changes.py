@@ -14,8 +14,8 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
-from syft_core.workers.running.memory import Compute, is_seen_elsewhere
+from syft_core.workers.road.execution import Execution, restore_if_failed, snapshot_forms
+from syft_core.workers.road.memory import Compute, is_seen_elsewhere
 
 
 def track(proceed: Stage, execution: Execution) -> Nested:

@@ -22,7 +22,7 @@ from syft_core.hook.caches import remember
 from syft_core.values import Nested
 from syft_core.workers.party.status import DECISIVE, WRITES
 from syft_core.workers.party.worker import Stage
-from syft_core.workers.running.task import Kind, Task
+from syft_core.workers.road.task import Kind, Task
 
 ListStages: TypeAlias = "Callable[[Any, int, Any], list[Stage | None]]"
 """A function of an operation, or None, a status and an op table, or None. It returns stages, outermost first; the first

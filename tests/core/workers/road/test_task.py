@@ -14,7 +14,7 @@ from syft_core.pointers.object_pointer import Here
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import PrivateTensor, get_allowed_users
 from syft_core.workers.party.status import DELEGATED, FOREIGN, PRIVATE
-from syft_core.workers.running.task import Task, attribute
+from syft_core.workers.road.task import Task, attribute
 
 ANN, EVE = Peer("ann"), Peer("eve")
 

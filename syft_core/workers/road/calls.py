@@ -26,11 +26,11 @@ from syft_core.workers.moving.transfer import hand_over, is_tensor
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Stored, lineage_of, share_memory
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.failures import is_safe_to_raise
-from syft_core.workers.running.keeping import keep_tensor
-from syft_core.workers.running.memory import guard_results
-from syft_core.workers.running.procedure import execute, register_stages
-from syft_core.workers.running.task import Task
+from syft_core.workers.road.failures import is_safe_to_raise
+from syft_core.workers.road.keeping import keep_tensor
+from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.procedure import execute, register_stages
+from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import may_leave, require_permission, require_right_to_use
 

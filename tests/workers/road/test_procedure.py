@@ -7,8 +7,8 @@ import pytest
 
 import syft_core as sy
 from syft_core.workers.party.status import add_bit
-from syft_core.workers.running import procedure
-from syft_core.workers.running.procedure import add_stage, find_stages
+from syft_core.workers.road import procedure
+from syft_core.workers.road.procedure import add_stage, find_stages
 
 torch = pytest.importorskip("torch")
 

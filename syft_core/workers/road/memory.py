@@ -14,7 +14,7 @@ from syft_core.peer import Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.party.store import Stored, share_memory
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.execution import Execution
+from syft_core.workers.road.execution import Execution
 from syft_core.workers.seeing.permissions import may_change
 
 Compute = Callable[[], Any]

@@ -22,8 +22,8 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.party.status import OTHERS, OUT
 from syft_core.workers.party.store import Lineage, Stored
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.memory import guard, is_new
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import guard, is_new
 from syft_core.workers.seeing.permissions import may_change
 
 

@@ -16,7 +16,7 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.party.status import DELEGATED, MODES, OUT, RESTRICTED
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.task import NUMBERS, Task
+from syft_core.workers.road.task import NUMBERS, Task
 from syft_core.workers.seeing.permissions import may_leave
 
 _NO_KWARGS: Kwargs = {}

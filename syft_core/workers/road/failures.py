@@ -23,8 +23,8 @@ from syft_core.workers.moving.transfer import rebuild
 from syft_core.workers.party.status import FAILED
 from syft_core.workers.party.store import FailedSource, Stored
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.running.changes import run_and_mark_failed
-from syft_core.workers.running.execution import Execution, restore_if_failed, snapshot_forms
+from syft_core.workers.road.changes import run_and_mark_failed
+from syft_core.workers.road.execution import Execution, restore_if_failed, snapshot_forms
 from syft_core.workers.seeing.disclosure import DryRun, rehearse
 
 

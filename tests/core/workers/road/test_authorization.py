@@ -13,7 +13,7 @@ from syft_core.messages import Run, Store
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import Here
 from syft_core.tensors.private import PrivateTensor
-from syft_core.workers.running.authorization import is_always_allowed, require_command
+from syft_core.workers.road.authorization import is_always_allowed, require_command
 
 ANN, EVE = Peer("ann"), Peer("eve")
 

@@ -13,7 +13,7 @@ from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import Here
 from syft_core.tensors.private import PrivateTensor
 from syft_core.workers.party.status import DELEGATED, OUT
-from syft_core.workers.running.execution import Execution, snapshot_forms
+from syft_core.workers.road.execution import Execution, snapshot_forms
 
 ANN, EVE = Peer("ann"), Peer("eve")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from syft_core.values import Nested
 from syft_core.workers.party.worker import Stage
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.failures import answer_failure
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.failures import answer_failure
 from syft_core.workers.seeing.disclosure import find_forms, infer_forms, require_forms, require_undisclosed
 
 

@@ -24,14 +24,14 @@ from syft_core.values import Nested
 from syft_core.workers.addresses.relay import relay
 from syft_core.workers.party.status import LAYERED, MODES, OTHERS, OUT, POLICY, QUOTA, REMOTE, RESTRICTED, WRITES
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.authorization import authorize, is_always_allowed
-from syft_core.workers.running.changes import track
-from syft_core.workers.running.concealment import conceal
-from syft_core.workers.running.execution import Execution
-from syft_core.workers.running.gradients import track_gradients
-from syft_core.workers.running.keeping import keep
-from syft_core.workers.running.memory import confine
-from syft_core.workers.running.procedure import execute, register_stages
+from syft_core.workers.road.authorization import authorize, is_always_allowed
+from syft_core.workers.road.changes import track
+from syft_core.workers.road.concealment import conceal
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.gradients import track_gradients
+from syft_core.workers.road.keeping import keep
+from syft_core.workers.road.memory import confine
+from syft_core.workers.road.procedure import execute, register_stages
 
 
 def run(worker: Worker, message: Run, sender: Peer) -> Nested:

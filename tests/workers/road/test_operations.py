@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from syft_core.workers.party import status
-from syft_core.workers.running.procedure import find_stages
+from syft_core.workers.road.procedure import find_stages
 
 pytest.importorskip("torch")
 

@@ -16,8 +16,8 @@ from syft_core.peer import Peer  # noqa: E402
 from syft_core.pointers.callable_pointer import ObjectWrapper  # noqa: E402
 from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_core.workers.party.status import add_bit  # noqa: E402
-from syft_core.workers.running import procedure  # noqa: E402
-from syft_core.workers.running.procedure import add_stage  # noqa: E402
+from syft_core.workers.road import procedure  # noqa: E402
+from syft_core.workers.road.procedure import add_stage  # noqa: E402
 from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
 from syft_mpc.messages import Deposit, OpenChannel, Prepare  # noqa: E402
 from syft_worker.desk import messages as desk  # noqa: E402

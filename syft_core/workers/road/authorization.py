@@ -7,7 +7,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.values import Nested
 from syft_core.workers.party.status import OTHERS, POLICY
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.running.execution import Execution
+from syft_core.workers.road.execution import Execution
 from syft_core.workers.seeing.permissions import require_right_to_change, require_right_to_use
 
 
