@@ -24,7 +24,7 @@ from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.transfer import ends_elsewhere, hand_over, is_tensor, rebuild
-from syft_core.workers.party.status import FAILED, RESTRICTED
+from syft_core.workers.party.status import FAILED, PRIVATE, RESTRICTED
 from syft_core.workers.party.store import Stored, is_leaf
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.road.failures import require_success
@@ -86,7 +86,7 @@ class Leaving(Task):
         self.verb, self.message, self.to, self.reason, self.shown = verb, message, to, reason, shown
         self.attrs = attrs or [None] * len(self.objects)
         self.kept = kept or {}
-        self.status |= RESTRICTED_BY_RULES if kept else 0
+        self.status |= PRIVATE if kept else 0  # Rules are asked, whatever the policy says now.
         self.reasons: list[str] = []
         """Why rules do not cover what is kept."""
         self.named = peer if named is None else named
@@ -134,10 +134,6 @@ def withdraw(leaving: Leaving, error: BaseException) -> None:
 
 
 # --- permit
-
-
-RESTRICTED_BY_RULES = RESTRICTED & -RESTRICTED
-"""A bit of ``RESTRICTED``, for what may leave by a rule only."""
 
 
 def permit(proceed: Stage, leaving: Leaving) -> Nested:
