@@ -486,18 +486,18 @@ def make_message(kind: type[Message]) -> Message:
 KINDS_OF_MESSAGES = list_commands()
 
 
-def wait_with(worker: Any, message: Message, *did: Callable[[], object]) -> None:
+def wait_with(worker: Any, message: Message, *did: Callable[[], object], sender: Peer = MALLORY) -> None:
     """Handle a message, whose handler waits while each of the functions is called."""
 
     def wait(worker: Any, _message: Message, _sender: Peer) -> None:
-        for do in did:
+        for do in did or (lambda: None,):
             with worker.waiting():
                 do()
 
     with worker.lock, pytest.MonkeyPatch.context() as patch:
         patch.setitem(HANDLERS, type(message), wait)
         patch.setattr(type(message), "facts", replace(message.facts, waits=True))
-        worker.handle(message, MALLORY)
+        worker.handle(message, sender)
 
 
 def fail() -> None:
@@ -568,3 +568,15 @@ def test_the_connections_of_a_user_have_one_account(far: Any, clients: int) -> N
     for number, peer in enumerate(peers):
         with pytest.raises(QuotaExceededError, match="12,000 bytes"):
             ask(far, Store(10 + number, torch.ones(1500)), sender=peer)
+
+
+def test_commands_of_the_worker_itself_are_not_limited_when_they_wait(far: Any) -> None:
+    """What the owner has loaded is not counted for a user afterwards."""
+    far.guard = QuotaGuard(far, {"": Allowance(bytes=10)})
+    far.load_data([torch.ones(100).tag("#large")])
+    (found,) = far.object_store.search(("#large",))
+
+    wait_with(far, Forward(found, None, "alice", 3), sender=far.peer)
+
+    assert [account for account in far.guard.accounts if account.bytes] == []
+    assert far.guard.account_of("").held == {}

@@ -29,7 +29,8 @@ class Held:
         if not message.facts.waits:
             raise TypeError(f"cannot handle a {type(message).__name__}: its handler waits; declare that in its facts")
         self._worker, self._message = worker, message
-        self._reservation = None if worker.guard is None else worker.guard.hold(message, peer)
+        guard = worker.guard_of(peer)
+        self._reservation = None if guard is None else guard.hold(message, peer)
         self._entries = list({id(entry): entry for entry in _find_entries(worker, message)}.values())
         for entry in self._entries:
             worker.object_store.hold(entry)
@@ -61,7 +62,7 @@ class Waiting:
     Raises at the end if another command has changed the status of an operand meanwhile.
     """
 
-    __slots__ = ("_before", "_held", "_is_idle", "_message", "_paused", "_peer", "_token", "_worker")
+    __slots__ = ("_before", "_guard", "_held", "_is_idle", "_message", "_paused", "_peer", "_token", "_worker")
 
     def __init__(self, worker: Worker, is_idle: bool) -> None:
         self._worker, self._is_idle = worker, is_idle
@@ -77,7 +78,8 @@ class Waiting:
         self._before = self._held.look()
         if worker.save is not None:
             worker.save()
-        self._paused = None if worker.guard is None else worker.guard.pause(self._peer, self._is_idle)
+        self._guard = worker.guard_of(self._peer)
+        self._paused = None if self._guard is None else self._guard.pause(self._peer, self._is_idle)
         self._token = behalf.set(self._peer.chain)
         worker.command = worker.held = None
         worker.lock.release()
@@ -87,8 +89,8 @@ class Waiting:
         worker.lock.of(self._peer).__enter__()
         worker.command, worker.held = (self._message, self._peer), self._held
         behalf.reset(self._token)
-        if worker.guard is not None and self._paused is not None:
-            worker.guard.resume(self._paused)
+        if self._guard is not None:
+            self._guard.resume(self._paused)
         self._held.require_unchanged(self._before)
 
 

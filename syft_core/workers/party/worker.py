@@ -324,16 +324,21 @@ class Worker:
 
     def yield_turn(self) -> None:
         """Let others go first, in a command of many steps; raise if nobody waits for its result any more."""
-        command = self.command
+        peer = self.peer if self.command is None else self.command[1]
         with self.waiting(is_idle=True):
             yield_turn()
-            if self.guard is not None and command is not None:
-                self.guard.rest(command[1])
+            if (guard := self.guard_of(peer)) is not None:
+                guard.rest(peer)
+
+    def guard_of(self, peer: Peer) -> Guard | None:
+        """Return what limits a peer: nothing limits the worker itself."""
+        return None if peer.id == self.id and not peer.behalf else self.guard
 
     def reserve(self, sender: Peer, name: str, objects: int = 0, size: int = 0) -> Reservation:
         """Hold room for what a command needs until it ends; raise if that exceeds the quota of the sender."""
         amounts = Amounts(objects, size)
-        return Reservation({}, amounts) if self.guard is None else self.guard.reserve(sender, name, amounts)
+        guard = self.guard_of(sender)
+        return Reservation({}, amounts) if guard is None else guard.reserve(sender, name, amounts)
 
     def forget_client(self, peer: Peer) -> None:
         """Remove everything that a client left behind: its session, its leases, and the objects only it could use."""
