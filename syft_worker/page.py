@@ -338,10 +338,10 @@ class Page:
         return Response(views.review(found, shown, self._csrf_of(cookie), values), headers=headers)
 
     def _decide(self, found: ReleaseRequest, verb: Decision, form: Mapping[str, str], owner: Identity) -> Response:
-        worker, why, digest = self.server.worker, form.get("why", "").strip(), form.get("digest", "")
-        if (verb == "deny" and not why) or len(why) > MAX_REASON:
-            raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
-        change = partial(releases_of(worker).requests.decide, verb, found, why, owner.user, digest)
+        worker, answer, digest = self.server.worker, form.get("answer", "").strip(), form.get("digest", "")
+        if (verb == "deny" and not answer) or len(answer) > MAX_REASON:
+            raise _refuse(400, f"give the user an answer of at most {MAX_REASON} characters")
+        change = partial(releases_of(worker).requests.decide, verb, found, answer, owner.user, digest)
         return self._change(change, f"request {TRANSITIONS[verb][2]}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:

@@ -54,8 +54,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for parser in (show, approve, deny, withdraw):
         parser.add_argument("id", help="the id of the request")
     for parser in (approve, withdraw):
-        parser.add_argument("--why", default="", help="a note for the user and the ledger")
-    deny.add_argument("--why", required=True, help="the reason, for the user and the ledger")
+        parser.add_argument("--answer", default="", help="a note for the user and the ledger")
+    deny.add_argument("--answer", required=True, help="what the user and the ledger are told")
     for parser in (approve, deny):
         parser.add_argument("--digest", help="the digest of what was reviewed; if it differs, nothing is decided")
     rules = add("rules", "list, add or revoke standing approvals", _rules)
@@ -158,9 +158,9 @@ def _to_lines(table: Table, indent: str = "") -> Iterator[str]:
 def _decide(decision: str) -> Callable[[argparse.Namespace, Desk], object]:
     def run(args: argparse.Namespace, desk: Desk) -> object:
         if decision == "withdraw":
-            found = desk.withdraw(args.id, args.why)
+            found = desk.withdraw(args.id, args.answer)
         else:
-            found = (desk.approve if decision == "approve" else desk.deny)(args.id, args.why, args.digest)
+            found = (desk.approve if decision == "approve" else desk.deny)(args.id, args.answer, args.digest)
         if decision == "approve" and found["asked_by_owner"]:
             sys.stderr.write("syft-core: warning: the request was made with the token of an owner\n")
         return found if args.json else f"request {found['id']} of {one_line(found['user'])} is {found['state']}"

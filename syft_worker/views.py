@@ -181,11 +181,11 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     if request.state != "open":
         return []
     look = [_form(f"{path}/show", csrf, element("button", "Show what would leave", class_="quiet"))] if may_show else []
-    why = _field("Reason, for the user", "why", name="why", required="", maxlength="500")
+    answer = _field("Answer, for the user", "answer", name="answer", required="", maxlength="500")
     forms = [
         *look,
         _form(f"{path}/approve", csrf, digest, element("button", "Approve")),
-        _form(f"{path}/deny", csrf, digest, why, element("button", "Deny", class_="no")),
+        _form(f"{path}/deny", csrf, digest, answer, element("button", "Deny", class_="no")),
     ]
     return [*forms, *_offer_rule(request, shown["rule"], csrf, digest)]
 

@@ -39,20 +39,20 @@ class Desk:
         """Return a summary of what a request would release; the ledger records it as seen."""
         return list(self.location.ask(ShowValues(str(request))))
 
-    def approve(self, request: object, why: str = "", digest: str | None = None) -> Table:
+    def approve(self, request: object, answer: str = "", digest: str | None = None) -> Table:
         """Approve a request; with ``digest``, only if it is what was reviewed."""
-        return self._decide("approve", request, why, digest)
+        return self._decide("approve", request, answer, digest)
 
-    def deny(self, request: object, why: str, digest: str | None = None) -> Table:
+    def deny(self, request: object, answer: str, digest: str | None = None) -> Table:
         """Deny a request."""
-        return self._decide("deny", request, why, digest)
+        return self._decide("deny", request, answer, digest)
 
-    def withdraw(self, request: object, why: str = "") -> Table:
+    def withdraw(self, request: object, answer: str = "") -> Table:
         """Take back an approval that was not used yet."""
-        return self._decide("withdraw", request, why, None)
+        return self._decide("withdraw", request, answer, None)
 
-    def _decide(self, decision: Decision, request: object, why: str, digest: str | None) -> Table:
-        return dict(self.location.ask(DecideRequest(str(request), decision, why, digest)))
+    def _decide(self, decision: Decision, request: object, answer: str, digest: str | None) -> Table:
+        return dict(self.location.ask(DecideRequest(str(request), decision, answer, digest)))
 
     def approvals(self) -> list[Table]:
         """Return the standing approvals."""

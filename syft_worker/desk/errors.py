@@ -24,14 +24,14 @@ class ReleaseDeniedError(GetNotPermittedError):
     """The owner of a worker has denied a release request, or it can no longer be decided."""
 
     to_fetch = Text(
-        "cannot get object {id!r} from worker {worker!r} as {user!r}: its owner denied request {request}{why}; ask "
+        "cannot get object {id!r} from worker {worker!r} as {user!r}: its owner denied request {request}{answer}; ask "
         "again with another reason, or for less",
-        order="user id worker request why",
+        order="user id worker request answer",
     )
     denied = Text(
-        "cannot go on: the owner of worker {worker!r} denied request {request}{why}; ask again with another reason, or "
-        "for less",
-        order="request worker why",
+        "cannot go on: the owner of worker {worker!r} denied request {request}{answer}; ask again with another reason, "
+        "or for less",
+        order="request worker answer",
     )
     lapsed = Text(
         "cannot go on: request {request} lapsed, because worker {worker!r} was started again and has no store; ask "

@@ -133,7 +133,7 @@ def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> 
         raise ReleaseError.decision(message.decision, ", ".join(get_args(Decision)))
     decision: Decision = message.decision  # type: ignore[assignment]  # it is one of them
     requests = _requests_of(worker)
-    return requests.decide(decision, message.request, message.why, by, message.digest).to_table()
+    return requests.decide(decision, message.request, message.answer, by, message.digest).to_table()
 
 
 def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> list[Table]:

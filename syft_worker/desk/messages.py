@@ -69,7 +69,7 @@ class DecideRequest(Message):
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"{m.decision} a request", is_personal=True)
     request: str
     decision: str
-    why: str = ""
+    answer: str = ""
     digest: str | None = None
 
 

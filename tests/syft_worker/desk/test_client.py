@@ -47,7 +47,7 @@ def test_the_owner_decides(desk: Desk, asked: Any) -> None:
     assert desk.approve(asked, "fine")["state"] == "approved"
     assert desk.withdraw(asked)["state"] == "open"
     assert desk.deny(asked, "too few")["state"] == "denied"
-    assert asked.reason == "too few"
+    assert asked.answer == "too few"
 
 
 def test_a_decision_about_something_else_is_refused(desk: Desk, asked: Any) -> None:

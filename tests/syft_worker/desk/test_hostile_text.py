@@ -49,7 +49,7 @@ def everything_scientists_see(me: Any, bob: Any) -> dict[str, Callable[[], str]]
         "a worker": lambda: bob._repr_html_(),
         "a schema": lambda: f"{schema}{schema._repr_html_()}",
         "a missing column": lambda: str(_raised(lambda: schema.find(["z"]))),
-        "a request": lambda: f"{handle!r}{handle}{handle.state}{handle.reason}{handle.purpose}{handle.form}",
+        "a request": lambda: f"{handle!r}{handle}{handle.state}{handle.answer}{handle.reason}{handle.form}",
         "an error": lambda: str(ObjectNotFoundError.on(EVIL, EVIL, EVIL)),
         "an error of a worker": lambda: str(received),
     }

@@ -41,7 +41,7 @@ def test_a_pointer_itself_can_be_asked_for(total: Any, bob: Any) -> None:
 def test_the_owner_approves_denies_and_takes_back(total: Any, bob: Any) -> None:
     first, second = total.request("table 1"), total.request("table 2")
 
-    bob.approve(first, by="noor", why="fine")
+    bob.approve(first, by="noor", answer="fine")
     bob.deny(second, "once is enough")
     bob.withdraw(first)
 

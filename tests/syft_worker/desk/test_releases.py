@@ -87,7 +87,7 @@ def test_a_request_that_a_rule_covers_is_approved_and_uses_the_rule_once(bob: An
 
     request = ask(bob, me)
 
-    assert (request.state, request.reason) == ("approved", "the standing approval 'sums' covers it")
+    assert (request.state, request.answer) == ("approved", "the standing approval 'sums' covers it")
     assert request.wait(timeout=0).get().item() == 6.0
     assert bob.approvals.find("sums").uses.total == 1
     assert [ask(bob, me).state for _ in range(3)] == ["approved", "open", "open"]
