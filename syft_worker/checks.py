@@ -59,13 +59,13 @@ def _check_folders(config: WorkerConfig) -> list[str]:
 
 
 def _check_approvals(config: WorkerConfig) -> list[str]:
-    """Return which standing approvals match nothing, if all tags of the worker's data are known without loading it."""
+    """Return which rules match nothing, if all tags of the worker's data are known without loading it."""
     is_known = [source.file is not None and source.file.suffix.lower() in _ONE_TENSOR for source in config.data]
     if config.store is not None or not all(is_known):
         return []
     tags = {tag for source in config.data for tag in source.tags}
     return [
-        f"cannot use the standing approval {name!r}: no data of this worker has the tag {tag!r}; check the tags"
+        f"cannot use the rule {name!r}: no data of this worker has the tag {tag!r}; check the tags"
         for name, conditions in config.approvals.items()
         for tag in conditions["computed_from"]
         if tag not in tags

@@ -179,7 +179,7 @@ class Supervisor:
         self._stopping.set()
 
     def reload(self) -> None:
-        """Ask ``run`` to read the configuration again: certificates, users and standing approvals."""
+        """Ask ``run`` to read the configuration again: certificates, users and rules."""
         self._reloading.set()
 
     def _reload(self, process: _Process) -> None:

@@ -16,7 +16,7 @@ from syft_worker.desk.requests import Decision
 
 
 class Desk:
-    """The requests and standing approvals of a worker, for its owner.
+    """The requests and rules of a worker, for its owner.
 
     ``location`` is a connection with the token of an administrator, e.g. ``WebsocketClientWorker(hook, host, port,
     token=...)``.
@@ -55,14 +55,14 @@ class Desk:
         return dict(self.location.ask(DecideRequest(str(request), decision, answer, digest)))
 
     def approvals(self) -> list[Table]:
-        """Return the standing approvals."""
+        """Return the rules."""
         return list(self.location.ask(ListApprovals()))
 
     def allow(self, name: str, request: object = None, **conditions: Json) -> Table:
-        """Add a standing approval, for what a request asks for, or with these conditions."""
+        """Add a rule, for what a request asks for, or with these conditions."""
         message = AddApproval(name, conditions, None if request is None else str(request))
         return dict(self.location.ask(message))
 
     def revoke(self, name: str) -> Table:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
         return dict(self.location.ask(RevokeApproval(name)))

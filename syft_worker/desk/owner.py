@@ -55,12 +55,12 @@ class WorkerDesk:
             return releases_of(self._worker).requests.decide(decision, request, answer, by, digest)
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> StandingApproval:
-        """Add a standing approval; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
+        """Add a rule; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
         with self._worker.lock:
             return releases_of(self._worker).approvals.add(name, conditions, by or _name_owner(self._worker))
 
     def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
         with self._worker.lock:
             releases_of(self._worker).approvals.revoke(name, by or _name_owner(self._worker))
 

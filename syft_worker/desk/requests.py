@@ -213,7 +213,7 @@ class ReleaseRequest:
 
 
 class Keeper(Protocol):
-    """Keeps live requests and standing approvals on disk; each call returns when that is done, or raises."""
+    """Keeps live requests and rules on disk; each call returns when that is done, or raises."""
 
     def save_request(self, request: ReleaseRequest) -> None:
         """Write a request with its copies."""
@@ -222,7 +222,7 @@ class Keeper(Protocol):
         """Remove a request that is denied, or was fetched."""
 
     def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
-        """Write all standing approvals, with their uses."""
+        """Write all rules, with their uses."""
 
 
 class ReleaseRequests:
@@ -314,7 +314,7 @@ class ReleaseRequests:
     ) -> ReleaseRequest:
         """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible.
 
-        ``rule`` is the name of the standing approval that decides.
+        ``rule`` is the name of the rule that decides.
         """
         before, after, event = TRANSITIONS[decision]
         found = self.find(wanted, digest)

@@ -1,7 +1,7 @@
 """The rule of the desk: what the policy keeps may be read with an approval of the owner.
 
 An object leaves with the approval of a request for it, as the copy that was reviewed. For all other objects of one
-message, a standing approval is needed.
+message, a rule is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from syft_worker.desk.requests import ReleaseRequest, Requested
 
 
 def cover_approved(leaving: Leaving) -> None:
-    """Cover objects by approved requests, and the rest by a standing approval."""
+    """Cover objects by approved requests, and the rest by a rule."""
     if leaving.verb != "read":
         return
     releases_of(leaving.worker).requests.expire()
@@ -81,7 +81,7 @@ def take_copy(message: Message, request: ReleaseRequest, requested: Requested, e
 
 
 def _apply_standing_approval(leaving: Leaving, requests: dict[int, ReleaseRequest | None]) -> None:
-    """Cover objects by one standing approval, as copies; ``requests`` has those for them that are not approved."""
+    """Cover objects by one rule, as copies; ``requests`` has those for them that are not approved."""
     worker, approvals = leaving.worker, releases_of(leaving.worker).approvals
     is_here = not any(ends_elsewhere(departure.value) for departure in leaving.objects)
     if is_here and approvals.has_any_for(leaving.peer):

@@ -121,10 +121,10 @@ class OwnerDesk(Part, Protocol):
         """Take back an approval that was not used yet."""
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
-        """Add a standing approval."""
+        """Add a rule."""
 
     def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
 
 
 Pause: TypeAlias = Any
@@ -391,11 +391,11 @@ class Worker:
         self.desk.withdraw(request, by, digest, answer)
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
-        """Add a standing approval."""
+        """Add a rule."""
         return self.desk.allow(name, by, **conditions)
 
     def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
         self.desk.revoke(name, by)
 
     def add_alias(self, id: Id) -> None:

@@ -1,4 +1,4 @@
-"""Standing approvals: what a user may have without a decision for each request."""
+"""Rules: what a user may have without a decision for each request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_a_rule_covers_leaves_without_a_request_and_the_ledger_names_the_ru
 
     (entry,) = bob.ledger
     assert (entry.event, entry.rule, entry.approver, entry.user) == ("released", "study", "noor", "eve")
-    assert entry.reason == "round 1, standing approval study, approved by noor"
+    assert entry.reason == "round 1, rule study, approved by noor"
     assert [approval.uses.total for approval in bob.approvals] == [1]
     assert len(bob.requests) == 0
 
@@ -81,7 +81,7 @@ def test_what_a_rule_does_not_cover_stays_and_the_error_says_why(bob: Any, scans
     bob.allow("study", form="Tensor[]", **SCANS)
     asked = make(scans, bob)
 
-    with pytest.raises(GetNotPermittedError, match=f"standing approval 'study' does not cover it: it is for .*{why}"):
+    with pytest.raises(GetNotPermittedError, match=f"rule 'study' does not cover it: it is for .*{why}"):
         asked.get()
 
     assert len(bob.ledger) == 0
@@ -307,4 +307,4 @@ def test_a_rule_of_an_earlier_process_that_is_not_clear_any_more_is_dropped_and_
         bob = VirtualWorker(hook, id="bob", ledger=ledger)
         assert [approval.name for approval in bob.approvals] == ["kept"]
 
-    assert "dropped a standing approval: cannot use the standing approval 'old': form = 'Tensor[1*]' is" in caplog.text
+    assert "dropped a rule: cannot use the rule 'old': form = 'Tensor[1*]' is" in caplog.text

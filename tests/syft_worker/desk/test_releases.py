@@ -87,7 +87,7 @@ def test_a_request_that_a_rule_covers_is_approved_and_uses_the_rule_once(bob: An
 
     request = ask(bob, me)
 
-    assert (request.state, request.answer) == ("approved", "the standing approval 'sums' covers it")
+    assert (request.state, request.answer) == ("approved", "the rule 'sums' covers it")
     assert request.wait(timeout=0).get().item() == 6.0
     assert bob.approvals.find("sums").uses.total == 1
     assert [ask(bob, me).state for _ in range(3)] == ["approved", "open", "open"]
@@ -187,7 +187,7 @@ def test_a_rule_for_somebody_who_cannot_connect_is_refused_with_the_names(bob: A
         with pytest.raises(ApprovalError, match=f"no user of this worker has the name '{user}' .{hint}"):
             bob.allow("sums", user=user, computed_from=["#ages"])
     (warning,) = bob.approvals.configure({"sums": {"user": "danna", "computed_from": ["#ages"]}})
-    assert "the standing approval 'sums' cannot be used: no user of this worker has the name 'danna'" in warning
+    assert "the rule 'sums' cannot be used: no user of this worker has the name 'danna'" in warning
     assert bob.approvals.configure({"sums": {"user": "dana", "computed_from": ["#ages"]}}) == []
 
 
