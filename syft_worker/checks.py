@@ -66,7 +66,7 @@ def _check_approvals(config: WorkerConfig) -> list[str]:
     tags = {tag for source in config.data for tag in source.tags}
     return [
         f"cannot use the rule {name!r}: no data of this worker has the tag {tag!r}; check the tags"
-        for name, conditions in config.approvals.items()
+        for name, conditions in config.rules.items()
         for tag in conditions["computed_from"]
         if tag not in tags
     ]

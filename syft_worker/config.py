@@ -104,7 +104,7 @@ class WorkerConfig:
     limits: WorkerLimits = field(default_factory=WorkerLimits)
     users: Mapping[str, Allowance] = field(default_factory=dict)
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
-    approvals: Mapping[str, Conditions] = field(default_factory=dict)
+    rules: Mapping[str, Conditions] = field(default_factory=dict)
     """Rules: what users may have without a decision for each request."""
     request_days: float = 30
     """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""

@@ -179,7 +179,7 @@ def _rules(args: argparse.Namespace, desk: Desk) -> object:
             conditions["until"] = _to_date(args.until)
         found = desk.allow(args.add, args.request, **conditions)
         return found if args.json else f"the rule {found['name']} is {found['state']}"
-    rules = desk.approvals()
+    rules = desk.rules()
     return rules if args.json else _to_table(rules)
 
 

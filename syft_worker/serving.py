@@ -163,7 +163,7 @@ def _configure_releases(worker: BaseWorker, config: WorkerConfig) -> None:
     releases = releases_of(worker)
     releases.requests.set_lifetime(config.request_days * DAY or None)
     releases.approvals.list_users = partial(_list_users, config)
-    for warning in releases.approvals.configure(config.approvals):
+    for warning in releases.approvals.configure(config.rules):
         log_event(_log, logging.WARNING, warning)
 
 

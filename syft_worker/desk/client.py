@@ -54,7 +54,7 @@ class Desk:
     def _decide(self, decision: Decision, request: object, answer: str, digest: str | None) -> Table:
         return dict(self.location.ask(DecideRequest(str(request), decision, answer, digest)))
 
-    def approvals(self) -> list[Table]:
+    def rules(self) -> list[Table]:
         """Return the rules."""
         return list(self.location.ask(ListApprovals()))
 

@@ -107,7 +107,7 @@ class ReleaseError(WorkerError, ValueError):
 class ApprovalError(WorkerError, ValueError):
     """A rule cannot be used."""
 
-    condition = Text("cannot use the rule {name!r}: {why}; see `[approvals.NAME]` in `syft-core worker --example`")
+    condition = Text("cannot use the rule {name!r}: {why}; see `[rules.NAME]` in `syft-core worker --example`")
     unknown = Text("cannot find the rule {name!r}: worker {worker!r} has none of that name; {advice}")
     taken = Text("cannot add the rule {name!r}: there is one of that name; choose another name, or revoke that one")
     contradicts = Text(

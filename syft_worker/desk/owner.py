@@ -27,7 +27,7 @@ class WorkerDesk:
         return releases_of(self._worker).requests
 
     @property
-    def approvals(self) -> StandingApprovals:
+    def rules(self) -> StandingApprovals:
         """The rules of the owner that approve releases in advance."""
         return releases_of(self._worker).approvals
 
@@ -55,7 +55,7 @@ class WorkerDesk:
             return releases_of(self._worker).requests.decide(decision, request, answer, by, digest)
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> StandingApproval:
-        """Add a rule; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
+        """Add a rule; the conditions are those of ``[rules.NAME]`` in the configuration file."""
         with self._worker.lock:
             return releases_of(self._worker).approvals.add(name, conditions, by or _name_owner(self._worker))
 

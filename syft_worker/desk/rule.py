@@ -44,7 +44,7 @@ def cover_approved(leaving: Leaving) -> None:
         else:
             requests[place] = request if is_free else None
     if requests:
-        _apply_standing_approval(leaving, requests)
+        _apply_rule(leaving, requests)
     for place, (request, requested) in approved.items():
         departure = take_copy(leaving.message, request, requested, leaving.objects[place].entry)
         leaving.cover(place, departure)
@@ -80,7 +80,7 @@ def take_copy(message: Message, request: ReleaseRequest, requested: Requested, e
     return Departure(entry, requested.value, grant, requested.copy)
 
 
-def _apply_standing_approval(leaving: Leaving, requests: dict[int, ReleaseRequest | None]) -> None:
+def _apply_rule(leaving: Leaving, requests: dict[int, ReleaseRequest | None]) -> None:
     """Cover objects by one rule, as copies; ``requests`` has those for them that are not approved."""
     worker, approvals = leaving.worker, releases_of(leaving.worker).approvals
     is_here = not any(ends_elsewhere(departure.value) for departure in leaving.objects)

@@ -436,7 +436,7 @@ TEXTS = {
     ),
     ("ApprovalError", "condition"): (
         ("study", "'user' is missing"),
-        "cannot use the rule 'study': 'user' is missing; see `[approvals.NAME]` in `syft-core worker --example`",
+        "cannot use the rule 'study': 'user' is missing; see `[rules.NAME]` in `syft-core worker --example`",
     ),
     ("ApprovalError", "unknown"): (
         ("study", "bob", "did you mean 'a-study'?"),

@@ -62,7 +62,7 @@ def test_problems_of_access_folders_hooks_rules_and_names_do_not_hide_each_other
         'data = ["ages.csv#ages"]\nport = 8777\npage_port = 8777\ncert = "certs/server.pem"\nkey = "other/server.key"\n'
         'client_ca = "ages.csv"\nledger = "certs"\non_request = "no-such-program --now"\n'
         '[peers.south]\nurl = "wss://south.invalid:8777"\n[peers.east]\nurl = "wss://127.0.0.1:1"\nca = "none.pem"\n'
-        '[approvals.study]\nuser = "ana"\ncomputed_from = ["#agse"]\n'
+        '[rules.study]\nuser = "ana"\ncomputed_from = ["#agse"]\n'
     )
 
     problems = find_problems(read_config(folder / "worker.toml"))

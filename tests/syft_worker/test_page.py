@@ -514,10 +514,10 @@ def test_one_click_approves_a_request_and_the_like_of_it(served: Served) -> None
     fields = browser.review(path_of(served))
 
     wrong = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2", per_day="3")
-    assert (wrong.status, len(served.worker.approvals)) == (409, 0)
+    assert (wrong.status, len(served.worker.rules)) == (409, 0)
     assert "per_day = 3 contradicts count = 2" in html.unescape(wrong.body)
     emptied = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="", per_day="", until="")
-    assert (emptied.status, len(served.worker.approvals)) == (400, 0)
+    assert (emptied.status, len(served.worker.rules)) == (400, 0)
     assert "say how often in all the rule may be used" in emptied.body
     assert browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2").status == 303
 

@@ -108,7 +108,7 @@ class OwnerDesk(Part, Protocol):
         """The release requests of peers."""
 
     @property
-    def approvals(self) -> Outcome:
+    def rules(self) -> Outcome:
         """The rules of the owner that approve releases in advance."""
 
     def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
@@ -371,9 +371,9 @@ class Worker:
         return self.desk.requests
 
     @property
-    def approvals(self) -> Outcome:
+    def rules(self) -> Outcome:
         """The rules of the owner that approve releases in advance."""
-        return self.desk.approvals
+        return self.desk.rules
 
     def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Approve a peer's request, given itself or by id: the peer can fetch it, once.

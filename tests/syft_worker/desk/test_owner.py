@@ -59,7 +59,7 @@ def test_a_rule_of_the_owner_is_added_and_revoked(total: Any, bob: Any, me: Any)
 
     with pytest.raises(GetNotPermittedError):
         total.get()
-    assert [rule.name for rule in bob.approvals] == ["sums"]
+    assert [rule.name for rule in bob.rules] == ["sums"]
 
 
 def test_an_object_that_was_fetched_cannot_be_asked_for(bob: Any) -> None:
