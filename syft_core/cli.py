@@ -85,6 +85,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 def _list_plugins(options: argparse.Namespace) -> int:
     manager = plugin_manager()
+    manager.load_all()  # Otherwise it would not be known whether they are broken.
     rows = [("name", "distribution", "state", "provides")]
     for name, origin in sorted(manager.origins.items()):
         if name in manager.failures:

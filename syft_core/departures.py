@@ -1,8 +1,10 @@
-"""The door for rules: what lets objects leave that the policy of a worker keeps. Features register them."""
+"""The door for rules: what lets objects leave that the policy of a worker keeps, and what follows when they arrive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,6 +34,29 @@ class ReleaseRule:
     """A function of the worker and messages: give back what would have let objects leave, because nothing has left."""
     make_history: Callable[[], LedgerHistory]
     """Return what takes note of the ledger of a worker."""
+
+
+_arrivals: ContextVar[list[Callable[[], None]] | None] = ContextVar("arrivals", default=None)
+
+
+@contextmanager
+def collect_arrivals() -> Iterator[list[Callable[[], None]]]:
+    """Collect what is to be done when the answers of a block have arrived, for a transport that will know."""
+    collected: list[Callable[[], None]] = []
+    token = _arrivals.set(collected)
+    try:
+        yield collected
+    finally:
+        _arrivals.reset(token)
+
+
+def on_arrival(action: Callable[[], None]) -> None:
+    """Call ``action`` under the lock of the worker when what leaves now has arrived: at once if nobody will know."""
+    collected = _arrivals.get()
+    if collected is None:
+        action()
+    else:
+        collected.append(action)
 
 
 RULES: Registry[str, ReleaseRule] = Registry("rules", advice="register it with `register_rule`")

@@ -65,7 +65,7 @@ The features have errors of their own, all of them below this tree::
     │   │   ├── ReleasePendingError       desk/errors.py: the owner has not decided yet
     │   │   └── ReleaseDeniedError        desk/errors.py: the owner has denied it
     │   ├── ReleaseError                  (also a ValueError) desk/errors.py: a release request is not valid
-    │   ├── ApprovalError                 (also a ValueError) desk/errors.py: a standing approval cannot be used
+    │   ├── ApprovalError                 (also a ValueError) desk/errors.py: a rule cannot be used
     │   ├── ConnectionLostError
     │   │   ├── AddressError              network/errors.py: the address or the protocol is wrong
     │   │   ├── ProxyError                network/errors.py: a proxy cannot reach the worker at the moment

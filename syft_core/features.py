@@ -45,6 +45,8 @@ class Feature:
     """The kinds of objects, in results of a search, that it has pointers for."""
     rules: Collection[str] = ()
     """The rules with which it lets objects leave that a policy keeps."""
+    sections: Collection[str] = ()
+    """The import paths of its sections in the conformance suite of backends."""
     protocols: Collection[str] = ()
     """The protocols on shares that it adds to those of encrypted computation."""
     requires: str | None = None
@@ -129,6 +131,11 @@ class Features:
             raise NotRegisteredError.of("features", repr(name), (), "install the package that provides it")
         self._load(feature)
         return pkgutil.resolve_name(feature.names[name])
+
+    def list_sections(self) -> list[str]:
+        """Return the import paths of the sections that features add to the conformance suite of backends."""
+        self._discover()
+        return [section for feature in self for section in feature.sections]
 
     def is_loaded(self, name: str) -> bool:
         """Return whether the feature called ``name`` was loaded."""

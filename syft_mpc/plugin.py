@@ -25,6 +25,7 @@ ENCRYPTED = Feature(
         "syft_mpc.protocol",
         "syft_mpc.secret_places",
     ),
+    sections=("syft_mpc.testing:EncryptedSection",),
 )
 
 

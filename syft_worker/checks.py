@@ -66,27 +66,27 @@ def _check_folders(config: WorkerConfig) -> list[str]:
 
 
 def _check_approvals(config: WorkerConfig) -> list[str]:
-    """Return which standing approvals match nothing, if all tags of the worker's data are known without loading it."""
+    """Return which rules match nothing, if all tags of the worker's data are known without loading it."""
     is_known = [source.file is not None and source.file.suffix.lower() in _ONE_TENSOR for source in config.data]
     if config.store is not None or not all(is_known):
         return []
     tags = {tag for source in config.data for tag in source.tags}
     return [
-        f"cannot use the standing approval {name!r}: no data of this worker has the tag {tag!r}; check the tags"
-        for name, conditions in config.approvals.items()
+        f"cannot use the rule {name!r}: no data of this worker has the tag {tag!r}; check the tags"
+        for name, conditions in config.rules.items()
         for tag in conditions["computed_from"]
         if tag not in tags
     ]
 
 
 def _check_users(config: WorkerConfig) -> list[str]:
-    """Return which standing approvals are for nobody."""
+    """Return which rules are for nobody."""
     try:
         users = list_users(config)
     except (SyftError, OSError):  # The token file is a problem of its own.
         return []
-    found = {name: explain_user(conditions["user"], users) for name, conditions in config.approvals.items()}
-    return [f"cannot use the standing approval {name!r}: {why}; correct it" for name, why in found.items() if why]
+    found = {name: explain_user(conditions["user"], users) for name, conditions in config.rules.items()}
+    return [f"cannot use the rule {name!r}: {why}; correct it" for name, why in found.items() if why]
 
 
 def list_users(config: WorkerConfig) -> set[str] | None:

@@ -36,7 +36,7 @@ _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MI
 
 
 class Conditions(Table):
-    """The conditions of a standing approval; see ``desk/approvals.py``."""
+    """The conditions of a rule; see ``desk/approvals.py``."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class WorkerConfig:
     limits: WorkerLimits = field(default_factory=WorkerLimits)
     users: Mapping[str, Allowance] = field(default_factory=dict)
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
-    approvals: Mapping[str, Conditions] = field(default_factory=dict)
-    """Standing approvals: what users may have without a decision for each request."""
+    rules: Mapping[str, Conditions] = field(default_factory=dict)
+    """Rules: what users may have without a decision for each request."""
     request_days: float = 30
     """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""
     on_request: str | None = None

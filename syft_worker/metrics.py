@@ -53,7 +53,7 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
         ("restarts_total", "counter", "Restarts by the supervisor.", {"": restarts}),
         ("requests", "gauge", "Release requests by state.", {f'{{state="{s}"}}': states.count(s) for s in STATES}),
         ("departures_total", "counter", "Objects that left.", {"": worker.ledger.departures}),
-        ("rule_uses", "gauge", "Uses of standing approvals.", {"": sum(a.uses.total for a in releases.approvals)}),
+        ("rule_uses", "gauge", "Uses of rules.", {"": sum(a.uses.total for a in releases.approvals)}),
         ("memory_peak_bytes", "gauge", "The most memory that the process has used.", {"": memory}),
         *_describe_ledger(worker.ledger.file),
         ("disk_free_bytes", "gauge", "What is free on the disk of a file.", _measure_disks(worker.ledger.file, files)),

@@ -303,10 +303,10 @@ class Page:
         return self._withdraw(request, path, owner)
 
     def _withdraw(self, request: PageRequest, path: str, owner: Identity) -> Response:
-        """Revoke a standing approval, or lift a ban; there are no other pages."""
+        """Revoke a rule, or lift a ban; there are no other pages."""
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
             revoke = partial(releases_of(self.server.worker).approvals.revoke, rule[1], owner.user)
-            return self._change(revoke, "revoked a standing approval", owner)
+            return self._change(revoke, "revoked a rule", owner)
         if request.method == "POST" and (banned := re.fullmatch(r"/bans/([0-9a-f]{12})/lift", path)):
             return self._lift(banned[1], owner)
         raise _refuse(404, "there is no such page")
@@ -338,14 +338,14 @@ class Page:
         return Response(views.review(found, shown, self._csrf_of(cookie), values), headers=headers)
 
     def _decide(self, found: ReleaseRequest, verb: Decision, form: Mapping[str, str], owner: Identity) -> Response:
-        worker, why, digest = self.server.worker, form.get("why", "").strip(), form.get("digest", "")
-        if (verb == "deny" and not why) or len(why) > MAX_REASON:
-            raise _refuse(400, f"give the user a reason of at most {MAX_REASON} characters")
-        change = partial(releases_of(worker).requests.decide, verb, found, why, owner.user, digest)
+        worker, answer, digest = self.server.worker, form.get("answer", "").strip(), form.get("digest", "")
+        if (verb == "deny" and not answer) or len(answer) > MAX_REASON:
+            raise _refuse(400, f"give the user an answer of at most {MAX_REASON} characters")
+        change = partial(releases_of(worker).requests.decide, verb, found, answer, owner.user, digest)
         return self._change(change, f"request {TRANSITIONS[verb][2]}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
-        """Add a standing approval for what a request asks for, and approve the request."""
+        """Add a rule for what a request asks for, and approve the request."""
         worker = self.server.worker
         conditions: Table = suggest_conditions(worker, found)
         if not form.get("count", "").strip():
@@ -364,7 +364,7 @@ class Page:
             if found.state == "open":  # The rule may have settled it.
                 releases.requests.decide("approve", found, "", owner.user, form.get("digest", ""))
 
-        return self._change(change, "added a standing approval", owner, id=found.id)
+        return self._change(change, "added a rule", owner, id=found.id)
 
     def _lift(self, id: str, owner: Identity) -> Response:
         """Allow again what was refused because it had ended the process."""

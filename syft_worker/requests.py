@@ -54,11 +54,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for parser in (show, approve, deny, withdraw):
         parser.add_argument("id", help="the id of the request")
     for parser in (approve, withdraw):
-        parser.add_argument("--why", default="", help="a note for the user and the ledger")
-    deny.add_argument("--why", required=True, help="the reason, for the user and the ledger")
+        parser.add_argument("--answer", default="", help="a note for the user and the ledger")
+    deny.add_argument("--answer", required=True, help="what the user and the ledger are told")
     for parser in (approve, deny):
         parser.add_argument("--digest", help="the digest of what was reviewed; if it differs, nothing is decided")
-    rules = add("rules", "list, add or revoke standing approvals", _rules)
+    rules = add("rules", "list, add or revoke rules", _rules)
     rules.add_argument("--add", metavar="NAME", help="add one, with the conditions below")
     rules.add_argument("--revoke", metavar="NAME", help="revoke one")
     rules.add_argument("--request", metavar="ID", help="take user, form and data from this request")
@@ -158,9 +158,9 @@ def _to_lines(table: Table, indent: str = "") -> Iterator[str]:
 def _decide(decision: str) -> Callable[[argparse.Namespace, Desk], object]:
     def run(args: argparse.Namespace, desk: Desk) -> object:
         if decision == "withdraw":
-            found = desk.withdraw(args.id, args.why)
+            found = desk.withdraw(args.id, args.answer)
         else:
-            found = (desk.approve if decision == "approve" else desk.deny)(args.id, args.why, args.digest)
+            found = (desk.approve if decision == "approve" else desk.deny)(args.id, args.answer, args.digest)
         if decision == "approve" and found["asked_by_owner"]:
             sys.stderr.write("syft-core: warning: the request was made with an owner's token\n")
         return found if args.json else f"request {found['id']} of {one_line(found['user'])} is {found['state']}"
@@ -171,15 +171,15 @@ def _decide(decision: str) -> Callable[[argparse.Namespace, Desk], object]:
 def _rules(args: argparse.Namespace, desk: Desk) -> object:
     if args.revoke is not None:
         found = desk.revoke(args.revoke)
-        return found if args.json else f"the standing approval {found['name']} is revoked"
+        return found if args.json else f"the rule {found['name']} is revoked"
     if args.add is not None:
         names = ("user", "form", "computed_from", "count", "per_day")
         conditions = {name: value for name in names if (value := getattr(args, name)) is not None}
         if args.until is not None:
             conditions["until"] = _to_date(args.until)
         found = desk.allow(args.add, args.request, **conditions)
-        return found if args.json else f"the standing approval {found['name']} is {found['state']}"
-    rules = desk.approvals()
+        return found if args.json else f"the rule {found['name']} is {found['state']}"
+    rules = desk.rules()
     return rules if args.json else _to_table(rules)
 
 
@@ -200,7 +200,7 @@ def _to_table(rules: Sequence[Table]) -> str:
             rule["made_by"],
         )
         rows.append((rule["name"], rule["state"], *map(one_line, texts)))
-    return text_table(header, rows) if rows else "no standing approvals"
+    return text_table(header, rows) if rows else "no rules"
 
 
 def _to_date(text: str) -> str:

@@ -162,7 +162,7 @@ def _configure_releases(worker: BaseWorker, config: WorkerConfig) -> None:
     releases = releases_of(worker)
     releases.requests.set_lifetime(config.request_days * DAY or None)
     releases.approvals.list_users = partial(list_users, config)
-    for warning in releases.approvals.configure(config.approvals):
+    for warning in releases.approvals.configure(config.rules):
         log_event(_log, logging.WARNING, warning)
 
 
@@ -174,7 +174,7 @@ def _try_to_reload(line: bytes, reload: Callable[[WorkerConfig], None]) -> None:
 
 
 def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
-    """Use what may change while a worker is served: certificates, users and standing approvals."""
+    """Use what may change while a worker is served: certificates, users and rules."""
     if config.cert is not None and server.tls is not None:
         make_server_context(config.cert, config.key, config.client_ca)  # Raises unless all of them can be used.
         server.tls.load_cert_chain(str(config.cert), None if config.key is None else str(config.key))

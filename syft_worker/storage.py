@@ -1,8 +1,8 @@
 """Storage: the published and tagged objects of a worker on disk, so that they are there again after a restart.
 
 One file per object, written by our serializer and replaced as a whole before a command is answered. Tensors and
-published plans are kept, but not tensors that end in a pointer. Open release requests with their copies, and standing
-approvals, are here too.
+published plans are kept, but not tensors that end in a pointer. Open release requests with their copies, and
+rules, are here too.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Storage:
         if not has_room(self.folder, size):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    # --- release requests and standing approvals
+    # --- release requests and rules
 
     def save_request(self, request: ReleaseRequest) -> None:
         """Write a request with its copies; raise ``StorageError`` if that fails."""
@@ -153,17 +153,17 @@ class Storage:
         remove_file(self._request_file(id))
 
     def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
-        """Write the standing approvals and their uses; raise ``StorageError`` if that fails."""
+        """Write the rules and their uses; raise ``StorageError`` if that fails."""
         tables = [_pack_approval(approval) for approval in approvals]
         data = {"format": 1, "revoked": releases_of(self._worker).approvals.revoked, "approvals": tables}
         try:
             write_file(self.folder / _APPROVALS, json.dumps(data, indent=1).encode())
         except OSError as error:
-            _log.error("cannot write the standing approvals to the store %s: %s", self.folder, error.strerror)
-            raise StorageError.request("a standing approval", str(self._worker.id), str(error.strerror)) from None
+            _log.error("cannot write the rules to the store %s: %s", self.folder, error.strerror)
+            raise StorageError.request("a rule", str(self._worker.id), str(error.strerror)) from None
 
     def _restore_requests(self) -> None:
-        """Take over requests and standing approvals; the worker has read its ledger already."""
+        """Take over requests and rules; the worker has read its ledger already."""
         releases = releases_of(self._worker)
         releases.requests.keeper = releases.approvals.keeper = self
         file = self.folder / _APPROVALS
@@ -174,7 +174,7 @@ class Storage:
                     raise ValueError("unknown format")
                 releases.approvals.restore(data["approvals"], data["revoked"], releases.history)
             except (OSError, ValueError, KeyError, TypeError) as error:
-                raise _damaged(file, error, "standing approvals") from None
+                raise _damaged(file, error, "rules") from None
         for path in sorted(self.folder.glob("*.request")):
             request, _ = _read(path, "request", self._unpack_request)
             releases.requests.restore(request)

@@ -179,7 +179,7 @@ class Supervisor:
         self._stopping.set()
 
     def reload(self) -> None:
-        """Ask ``run`` to read the configuration again: certificates, users and standing approvals."""
+        """Ask ``run`` to read the configuration again: certificates, users and rules."""
         self._reloading.set()
 
     def _reload(self, process: _Process) -> None:
@@ -189,7 +189,7 @@ class Supervisor:
         except SyftError as error:
             log_event(_log, logging.ERROR, f"the configuration is not read again: {error}")
             return
-        self.config = replace(self.config, users=config.users, approvals=config.approvals)
+        self.config = replace(self.config, users=config.users, rules=config.rules)
         process.send({"config": config.to_table()})
 
     @property

@@ -92,7 +92,7 @@ def overview(
         "main",
         cards,
         _section("Requests to decide on", _open_requests(requests, query), "nothing of this leaves without you"),
-        _section("Standing approvals", _approvals(worker, csrf, query), "what leaves without a decision each time"),
+        _section("Rules", _approvals(worker, csrf, query), "what leaves without a decision each time"),
         _fold("Decided requests", _closed_requests(requests, query), query, "decided"),
         _fold("Objects", _objects(entries, query), query, "objects", f"{len(entries):,}: names and forms, no values"),
         _fold("Sessions", _sessions(clients, held, query), query, "sessions", f"{len(clients):,}"),
@@ -182,11 +182,11 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     if request.state != "open":
         return []
     look = [_form(f"{path}/show", csrf, element("button", "Show what would leave", class_="quiet"))] if may_show else []
-    why = _field("Reason, for the user", "why", name="why", required="", maxlength="500")
+    answer = _field("Answer, for the user", "answer", name="answer", required="", maxlength="500")
     forms = [
         *look,
         _form(f"{path}/approve", csrf, digest, element("button", "Approve")),
-        _form(f"{path}/deny", csrf, digest, why, element("button", "Deny", class_="no")),
+        _form(f"{path}/deny", csrf, digest, answer, element("button", "Deny", class_="no")),
     ]
     return [*forms, *_offer_rule(request, shown["rule"], csrf, digest)]
 
@@ -211,7 +211,7 @@ def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -
     what = f"{rule['user']} may have {form}, computed from {', '.join(rule['computed_from'])}"
     button = element("button", "Approve this, and add the rule", class_="quiet")
     warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
-    heading, texts = element("h2", "Standing approval"), (one_line(what), warning, LEGEND)
+    heading, texts = element("h2", "Rule"), (one_line(what), warning, LEGEND)
     adding = _form(f"/requests/{request.id}/rule", csrf, digest, *inputs, button)
     return [heading, *[element("p", text) for text in texts], adding]
 

@@ -64,9 +64,9 @@ class Entry(NamedTuple):
     approver: str = ""
     """Who decided on it."""
     digest: str = ""
-    """The digest of what was reviewed, or of a standing approval."""
+    """The digest of what was reviewed, or of a rule."""
     rule: str = ""
-    """The name of the standing approval, if there is one."""
+    """The name of the rule, if there is one."""
     failed: int = 0
     """How many different operations failed while it was computed: the value is a stand-in."""
 

@@ -29,6 +29,7 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
+from syft_core.departures import collect_arrivals
 from syft_core.exceptions import (
     AuthenticationError,
     ConnectionLostError,
@@ -66,8 +67,6 @@ from syft_core.workers.addresses.tickets import Mandate
 from syft_core.workers.addresses.wire import WINDOW, WireLocation
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import is_wanted
-from syft_worker.desk.releases import releases_of
-from syft_worker.desk.requests import ReleaseRequest
 
 _log = logging.getLogger(__name__)
 HEALTH = "/health"
@@ -142,8 +141,8 @@ class ClientSession:
     """Messages that arrived while the worker waited for a response."""
     excess: MessageSizeError | None = None
     """Why the message that is arriving in pieces is refused when it is complete; its pieces are not kept."""
-    released: deque[tuple[int, list[ReleaseRequest]]] = field(default_factory=deque)
-    """The release requests whose copies left with a reply that was not acknowledged yet, with its number."""
+    arrivals: deque[tuple[int, list[Callable[[], None]]]] = field(default_factory=deque)
+    """What to call when a reply was acknowledged, with its number."""
     deposited: int = 0
     """How many deposits have not been acknowledged; a large one counts more."""
     busy_since: float | None = None
@@ -509,7 +508,7 @@ class Server:
             if client.connection is not None:
                 return
             self._sessions.pop(key, None)
-            self._confirm_releases(client, client.session.sent)  # It had the time to connect again.
+            self._note_arrivals(client, client.session.sent)  # It had the time to connect again.
             if client.mandate is not None:
                 self.worker.sessions.pop(client.mandate, None)
                 if self.worker.guard is not None:
@@ -805,7 +804,7 @@ class Server:
         if envelope.kind not in (Purpose.BATCH, Purpose.NOTE):
             return
         client.session.acknowledge(envelope.received)
-        self._confirm_releases(client, client.session.acknowledged)
+        self._note_arrivals(client, client.session.acknowledged)
         try:  # Before it is accepted: a client that connects again sends it again.
             self.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
         except ConnectionLostError:
@@ -848,10 +847,10 @@ class Server:
             ):
                 self._stopping.wait(pause)
             is_wanted.set(partial(self._is_wanted, client))
-            with releases_of(self.worker).requests.collect() as released:
+            with collect_arrivals() as arrivals:
                 reply = self._deliver(client, envelope, frames)
             if envelope.kind is Purpose.BATCH:
-                self._send_reply(client, connection, reply, released)
+                self._send_reply(client, connection, reply, arrivals)
             else:
                 self._acknowledge(client, connection, frames or (), reply)
         finally:  # A server that stops waits until then.
@@ -866,20 +865,21 @@ class Server:
         return deliver(frames, client.peer, client.mandate)
 
     def _send_reply(
-        self, client: ClientSession, connection: Connection, reply: list[Frame], released: list[ReleaseRequest]
+        self, client: ClientSession, connection: Connection, reply: list[Frame], arrivals: list[Callable[[], None]]
     ) -> None:
         """Send a reply, all of which is kept first: a client that connects again gets the rest."""
         pieces = [(client.session.keep(piece, more=more), piece) for piece, more in split(reply)]
-        if released:
-            client.released.append((client.session.sent, released))
+        if arrivals:
+            client.arrivals.append((client.session.sent, arrivals))
         for envelope, piece in pieces:
             connection.send(envelope, piece)
 
-    def _confirm_releases(self, client: ClientSession, number: int) -> None:
-        """Let the worker drop released copies that arrived with replies up to ``number``."""
-        while client.released and client.released[0][0] <= number:
+    def _note_arrivals(self, client: ClientSession, number: int) -> None:
+        """Call what was collected for replies up to ``number``, which have arrived."""
+        while client.arrivals and client.arrivals[0][0] <= number:
             with self.worker.lock.of((client.mandate or client).peer):
-                releases_of(self.worker).requests.confirm(client.released.popleft()[1])
+                for action in client.arrivals.popleft()[1]:
+                    action()
 
     def _acknowledge(
         self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]

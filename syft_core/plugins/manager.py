@@ -160,7 +160,7 @@ class PluginManager:
         return [*exports, *(name for feature in FEATURES for name in feature.names)]
 
     def load_all(self) -> None:
-        """Load all features, for whatever lists what there is."""
+        """Load all features, apart from those of frameworks that are not hooked, for whatever lists what there is."""
         FEATURES.load_all()
 
     def _is_own(self, name: str) -> bool:

@@ -16,9 +16,15 @@ Set ``mutable = False`` if tensors are immutable. A failed check names the metho
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from syft_core.features import FEATURES
 from syft_core.testing.chains import ChainSection, LayerSection
 from syft_core.testing.disclosure import DisclosureSection
-from syft_core.testing.encrypted import EncryptedSection
 from syft_core.testing.forms import FormSection
 from syft_core.testing.hooking import HookSection
 from syft_core.testing.op_table import OpTableSection, SpellingSection
@@ -27,7 +33,7 @@ from syft_core.testing.private_data import PrivateDataSection
 from syft_core.testing.serde import SerdeSection
 
 
-class BackendConformance(
+class KernelConformance(
     HookSection,
     OpTableSection,
     SpellingSection,
@@ -38,6 +44,18 @@ class BackendConformance(
     PointerSection,
     DisclosureSection,
     PrivateDataSection,
-    EncryptedSection,
 ):
-    """All sections of the contract; a backend subclasses this class in its tests."""
+    """The sections of the contract that need no feature."""
+
+
+if TYPE_CHECKING:
+    BackendConformance = KernelConformance
+else:
+
+    def _load_sections() -> Iterator[type]:
+        for path in FEATURES.list_sections():
+            pytest.register_assert_rewrite(path.partition(":")[0])
+            yield pkgutil.resolve_name(path)
+
+    BackendConformance = type("BackendConformance", (KernelConformance, *_load_sections()), {"__module__": __name__})
+    BackendConformance.__doc__ = """All sections of the contract, those of features too; a backend subclasses this."""

@@ -1,4 +1,4 @@
-"""Standing approvals: rules of the owner that approve releases in advance.
+"""Rules of the owner, which approve releases in advance.
 
 A rule is a table of conditions, all of which must hold. ``CONDITIONS`` has one entry per key; a further condition is
 one more entry. Every use is recorded in the ledger with the name of the rule, and counted.
@@ -44,7 +44,7 @@ MAX_NAMED = 20
 MAX_TIMES = 1_000
 """How many uses of the last day are remembered one by one, if the rule limits no more than that in a day."""
 MAX_APPROVALS = 1000
-"""How many standing approvals a worker has at most."""
+"""How many rules a worker has at most."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -57,7 +57,7 @@ class Candidate(NamedTuple):
 
 
 class Uses:
-    """How often a standing approval was used; those that are in progress count."""
+    """How often a rule was used; those that are in progress count."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
@@ -202,7 +202,7 @@ class StandingApprovals:
 
     def __str__(self) -> str:
         rows = [approval.cells() for approval in self]
-        return text_table(self.HEADER, rows) if rows else f"no standing approvals of {self.owner!r}"
+        return text_table(self.HEADER, rows) if rows else f"no rules of {self.owner!r}"
 
     __repr__ = __str__
 
@@ -261,13 +261,13 @@ class StandingApprovals:
                 new.uses = self._removed.pop(name)
             new.is_revoked = new.digest in self._revoked
             if new.state == "revoked":
-                warnings.append(f"the standing approval {name!r} was revoked, and stays so; remove or change it")
+                warnings.append(f"the rule {name!r} was revoked, and stays so; remove or change it")
             elif new.state == "expired":
-                warnings.append(f"the standing approval {name!r} has expired; remove or change it")
+                warnings.append(f"the rule {name!r} has expired; remove or change it")
             else:
                 self._require_usable(new)
                 if (why := self.explain_user(new)) is not None:
-                    warnings.append(f"the standing approval {name!r} cannot be used: {why}; correct it")
+                    warnings.append(f"the rule {name!r} cannot be used: {why}; correct it")
             self._known[name] = new
             if old is None or old.digest != new.digest:
                 self.on_added(new)
@@ -325,7 +325,7 @@ class StandingApprovals:
                 approval.uses.add(use, time.time(), approval.per_day)
                 self._taken[id(message)] = approval, use, candidate
                 return Grant(use, approval.made_by or "the owner", approval.name)
-            reasons.append(f"the standing approval {approval.name!r} does not cover it: {why}")
+            reasons.append(f"the rule {approval.name!r} does not cover it: {why}")
         return "; ".join(reasons)
 
     def find_for(self, candidate: Candidate) -> StandingApproval | None:
@@ -389,7 +389,7 @@ class StandingApprovals:
         try:
             return read_conditions(name, conditions)
         except ApprovalError as error:
-            _log.error("worker %r has dropped a standing approval: %s; then add it again", self.owner, error)
+            _log.error("worker %r has dropped a rule: %s; then add it again", self.owner, error)
             return None
 
     def _recount(self, history: ReleaseHistory) -> None:

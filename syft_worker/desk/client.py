@@ -16,7 +16,7 @@ from syft_worker.desk.requests import Decision
 
 
 class Desk:
-    """The requests and standing approvals of a worker, for its owner.
+    """The requests and rules of a worker, for its owner.
 
     ``location`` is a connection with the token of an administrator, e.g. ``WebsocketClientWorker(hook, host, port,
     token=...)``.
@@ -39,30 +39,30 @@ class Desk:
         """Return a summary of what a request would release; the ledger records it as seen."""
         return list(self.location.ask(ShowValues(str(request))))
 
-    def approve(self, request: object, why: str = "", digest: str | None = None) -> Table:
+    def approve(self, request: object, answer: str = "", digest: str | None = None) -> Table:
         """Approve a request; with ``digest``, only if it is what was reviewed."""
-        return self._decide("approve", request, why, digest)
+        return self._decide("approve", request, answer, digest)
 
-    def deny(self, request: object, why: str, digest: str | None = None) -> Table:
+    def deny(self, request: object, answer: str, digest: str | None = None) -> Table:
         """Deny a request."""
-        return self._decide("deny", request, why, digest)
+        return self._decide("deny", request, answer, digest)
 
-    def withdraw(self, request: object, why: str = "") -> Table:
+    def withdraw(self, request: object, answer: str = "") -> Table:
         """Take back an approval that was not used yet."""
-        return self._decide("withdraw", request, why, None)
+        return self._decide("withdraw", request, answer, None)
 
-    def _decide(self, decision: Decision, request: object, why: str, digest: str | None) -> Table:
-        return dict(self.location.ask(DecideRequest(str(request), decision, why, digest)))
+    def _decide(self, decision: Decision, request: object, answer: str, digest: str | None) -> Table:
+        return dict(self.location.ask(DecideRequest(str(request), decision, answer, digest)))
 
-    def approvals(self) -> list[Table]:
-        """Return the standing approvals."""
+    def rules(self) -> list[Table]:
+        """Return the rules."""
         return list(self.location.ask(ListApprovals()))
 
     def allow(self, name: str, request: object = None, **conditions: Json) -> Table:
-        """Add a standing approval, for what a request asks for, or with these conditions."""
+        """Add a rule, for what a request asks for, or with these conditions."""
         message = AddApproval(name, conditions, None if request is None else str(request))
         return dict(self.location.ask(message))
 
     def revoke(self, name: str) -> Table:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
         return dict(self.location.ask(RevokeApproval(name)))

@@ -1,4 +1,4 @@
-"""The errors of release requests and standing approvals."""
+"""The errors of release requests and rules."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class ReleaseDeniedError(GetNotPermittedError):
     """The owner of a worker has denied a release request, or it can no longer be decided."""
 
     to_fetch = Text(
-        "cannot get object {id!r} from worker {worker!r} as {user!r}: its owner denied request {request}{why}; ask "
+        "cannot get object {id!r} from worker {worker!r} as {user!r}: its owner denied request {request}{answer}; ask "
         "again with another reason, or for less",
-        order="user id worker request why",
+        order="user id worker request answer",
     )
     denied = Text(
-        "cannot go on: the owner of worker {worker!r} denied request {request}{why}; ask again with another reason, or "
-        "for less",
-        order="request worker why",
+        "cannot go on: the owner of worker {worker!r} denied request {request}{answer}; ask again with another reason, "
+        "or for less",
+        order="request worker answer",
     )
     lapsed = Text(
         "cannot go on: request {request} lapsed, because worker {worker!r} was started again and has no store; ask "
@@ -73,7 +73,7 @@ class ReleaseError(WorkerError, ValueError):
         "`worker.requests()` or, as the owner, with the command 'syft-core requests list'"
     )
     untagged = Text(
-        "cannot make a standing approval from request {request} to worker {worker!r}: it is not known which tagged "
+        "cannot make a rule from request {request} to worker {worker!r}: it is not known which tagged "
         "data of the worker is in it; name the tags, e.g. with `--computed-from`"
     )
     being_fetched = Text(
@@ -110,20 +110,14 @@ class ReleaseError(WorkerError, ValueError):
 
 
 class ApprovalError(WorkerError, ValueError):
-    """A standing approval cannot be used."""
+    """A rule cannot be used."""
 
-    condition = Text(
-        "cannot use the standing approval {name!r}: {why}; see `[approvals.NAME]` in `syft-core worker --example`"
-    )
-    unknown = Text("cannot find the standing approval {name!r}: worker {worker!r} has none of that name; {advice}")
-    taken = Text(
-        "cannot add the standing approval {name!r}: there is one of that name; choose another name, or revoke that one"
-    )
+    condition = Text("cannot use the rule {name!r}: {why}; see `[rules.NAME]` in `syft-core worker --example`")
+    unknown = Text("cannot find the rule {name!r}: worker {worker!r} has none of that name; {advice}")
+    taken = Text("cannot add the rule {name!r}: there is one of that name; choose another name, or revoke that one")
     contradicts = Text(
-        "cannot add the standing approval {name!r}: {other!r} is for the same user, form and data, so it would not be "
+        "cannot add the rule {name!r}: {other!r} is for the same user, form and data, so it would not be "
         "clear which limits apply; revoke {other!r} first"
     )
-    matches_nothing = Text(
-        "cannot add the standing approval {name!r}: it could never be used, because {why}; correct it"
-    )
-    revoked = Text("cannot revoke the standing approval {name!r}: it was revoked already; nothing is left to do")
+    matches_nothing = Text("cannot add the rule {name!r}: it could never be used, because {why}; correct it")
+    revoked = Text("cannot revoke the rule {name!r}: it was revoked already; nothing is left to do")

@@ -66,12 +66,12 @@ class RequestHandle:
         return printable(str(self._ask()["state"]))
 
     @property
-    def reason(self) -> str:
+    def answer(self) -> str:
         """What the owner of the worker said about the decision; empty if it is open."""
         return printable(str(self._ask()["answer"]), lines=True)
 
     @property
-    def purpose(self) -> str:
+    def reason(self) -> str:
         """The reason that was given for the request."""
         return printable(str(self._ask()["reason"]), lines=True)
 

@@ -133,11 +133,11 @@ def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> 
         raise ReleaseError.decision(message.decision, ", ".join(get_args(Decision)))
     decision: Decision = message.decision  # type: ignore[assignment]  # it is one of them
     requests = _requests_of(worker)
-    return requests.decide(decision, message.request, message.why, by, message.digest).to_table()
+    return requests.decide(decision, message.request, message.answer, by, message.digest).to_table()
 
 
 def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> list[Table]:
-    """Return standing approvals."""
+    """Return rules."""
     _require_owner(worker, sender)
     approvals = releases_of(worker).approvals
     found = [approvals.find(name) for name in message.names] if message.names else list(approvals)
@@ -145,7 +145,7 @@ def list_approvals(worker: BaseWorker, message: ListApprovals, sender: Peer) -> 
 
 
 def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Table:
-    """Add a standing approval."""
+    """Add a rule."""
     by = _require_owner(worker, sender)
     releases = releases_of(worker)
     request = None if message.request is None else _requests_of(worker).find(message.request)
@@ -157,7 +157,7 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
 
 
 def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -> Table:
-    """Revoke a standing approval."""
+    """Revoke a rule."""
     return releases_of(worker).approvals.revoke(message.name, _require_owner(worker, sender)).to_table()
 
 

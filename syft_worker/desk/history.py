@@ -1,4 +1,4 @@
-"""History: what the ledger file says about release requests and standing approvals of earlier processes."""
+"""History: what the ledger file says about release requests and rules of earlier processes."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class ReleaseCounts:
 
 @dataclass
 class ReleaseHistory:
-    """The requests and standing approvals in a ledger, by id and name."""
+    """The requests and rules in a ledger, by id and name."""
 
     requests: dict[str, RecordedRequest] = field(default_factory=dict)
     approvals: dict[str, Entry] = field(default_factory=dict)
-    """The entry that recorded each standing approval that was not revoked."""
+    """The entry that recorded each rule that was not revoked."""
     revoked: set[str] = field(default_factory=set)
     """The digests of those that were."""
     uses: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -69,25 +69,25 @@ class DecideRequest(Message):
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"{m.decision} a request", is_personal=True)
     request: str
     decision: str
-    why: str = ""
+    answer: str = ""
     digest: str | None = None
 
 
 @dataclass(slots=True)
 class ListApprovals(Message):
-    """Return standing approvals and how often they were used; without names, all of them."""
+    """Return rules and how often they were used; without names, all of them."""
 
     code: ClassVar[int] = 374
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "list standing approvals", is_personal=True)
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "list rules", is_personal=True)
     names: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class AddApproval(Message):
-    """Add a standing approval; if ``request`` is given, with its user, form and data unless ``conditions`` has them."""
+    """Add a rule; if ``request`` is given, with its user, form and data unless ``conditions`` has them."""
 
     code: ClassVar[int] = 375
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "add a standing approval", is_personal=True)
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "add a rule", is_personal=True)
     name: str
     conditions: dict[str, Any]
     request: str | None = None
@@ -95,10 +95,10 @@ class AddApproval(Message):
 
 @dataclass(slots=True)
 class RevokeApproval(Message):
-    """Revoke a standing approval."""
+    """Revoke a rule."""
 
     code: ClassVar[int] = 376
-    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "revoke a standing approval", is_personal=True)
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "revoke a rule", is_personal=True)
     name: str
 
 

@@ -27,40 +27,40 @@ class WorkerDesk:
         return releases_of(self._worker).requests
 
     @property
-    def approvals(self) -> StandingApprovals:
+    def rules(self) -> StandingApprovals:
         """The rules of the owner that approve releases in advance."""
         return releases_of(self._worker).approvals
 
-    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Approve a peer's request, given itself or by id: the peer can fetch it, once.
 
         If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
         """
-        self.decide("approve", request, why, by, digest)
+        self.decide("approve", request, answer, by, digest)
 
-    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
-        """Deny a peer's request; the error that they get says ``why``."""
-        self.decide("deny", request, why, by, digest)
+    def deny(self, request: object, answer: str, by: str | None = None, digest: str | None = None) -> None:
+        """Deny a peer's request; the error that they get says ``answer``."""
+        self.decide("deny", request, answer, by, digest)
 
-    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Take back an approval that was not used yet; the request is open again."""
-        self.decide("withdraw", request, why, by, digest)
+        self.decide("withdraw", request, answer, by, digest)
 
     def decide(
-        self, decision: Decision, request: object, why: str = "", by: str | None = None, digest: str | None = None
+        self, decision: Decision, request: object, answer: str = "", by: str | None = None, digest: str | None = None
     ) -> ReleaseRequest:
         """Decide on a request: "approve", "deny" or "withdraw" it."""
         with self._worker.lock:
             by = by or _name_owner(self._worker)
-            return releases_of(self._worker).requests.decide(decision, request, why, by, digest)
+            return releases_of(self._worker).requests.decide(decision, request, answer, by, digest)
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> StandingApproval:
-        """Add a standing approval; the conditions are those of ``[approvals.NAME]`` in the configuration file."""
+        """Add a rule; the conditions are those of ``[rules.NAME]`` in the configuration file."""
         with self._worker.lock:
             return releases_of(self._worker).approvals.add(name, conditions, by or _name_owner(self._worker))
 
     def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
         with self._worker.lock:
             releases_of(self._worker).approvals.revoke(name, by or _name_owner(self._worker))
 

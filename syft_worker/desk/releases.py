@@ -1,4 +1,4 @@
-"""Releases: the release requests to a worker, and the standing approvals of its owner."""
+"""Releases: the release requests to a worker, and the rules of its owner."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Releases:
         approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage))
         if approval is None:
             return
-        answer = f"the standing approval {approval.name!r} covers it"
+        answer = f"the rule {approval.name!r} covers it"
         by = approval.made_by or "the owner"
         try:
             self.requests.decide("approve", request, answer, by, None, rule=approval.name)
@@ -73,5 +73,5 @@ def _describe(peer: Peer, forms: str, sources: Sources) -> Released:
 
 
 def releases_of(worker: Worker) -> Releases:
-    """Return the release requests to a worker, and the standing approvals of its owner."""
+    """Return the release requests to a worker, and the rules of its owner."""
     return worker.part(Releases)

@@ -17,14 +17,15 @@ import hmac
 import json
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
+from syft_core.departures import on_arrival
 from syft_core.exceptions import LedgerError, StorageError
 from syft_core.ledgers.entry import Entry, describe_failed
 from syft_core.peer import Peer
@@ -212,7 +213,7 @@ class ReleaseRequest:
 
 
 class Keeper(Protocol):
-    """Keeps live requests and standing approvals on disk; each call returns when that is done, or raises."""
+    """Keeps live requests and rules on disk; each call returns when that is done, or raises."""
 
     def save_request(self, request: ReleaseRequest) -> None:
         """Write a request with its copies."""
@@ -221,7 +222,7 @@ class Keeper(Protocol):
         """Remove a request that is denied, or was fetched."""
 
     def save_approvals(self, approvals: Iterable[StandingApproval]) -> None:
-        """Write all standing approvals, with their uses."""
+        """Write all rules, with their uses."""
 
 
 class ReleaseRequests:
@@ -242,7 +243,6 @@ class ReleaseRequests:
         self._requests: dict[str, ReleaseRequest] = {}
         self._recorded: dict[str, RequestState] = {}
         """The states of earlier requests according to the ledger, of which the copies are missing so far."""
-        self._collecting = threading.local()
 
     def __call__(self) -> list[RequestHandle]:
         """Return handles of the requests that this program has made, as ``requests()`` of a remote worker does."""
@@ -314,7 +314,7 @@ class ReleaseRequests:
     ) -> ReleaseRequest:
         """Change the state of a request as its owner decides; raise, and change nothing, if that is not possible.
 
-        ``rule`` is the name of the standing approval that decides.
+        ``rule`` is the name of the rule that decides.
         """
         before, after, event = TRANSITIONS[decision]
         found = self.find(wanted, digest)
@@ -404,29 +404,17 @@ class ReleaseRequests:
                     requested.taken_by, requested.has_left = None, True
                 if all(requested.has_left for requested in request.objects):
                     request.state, request.released_at = "released", time.time()
-                left = getattr(self._collecting, "left", None)
-                if left is None or self.keeper is None:
-                    self.confirm([request])
-                else:
-                    left.append(request)
+                if self.keeper is None:
+                    self._drop_copies(request)
+                else:  # If the process ends before they arrive, the user can fetch them again.
+                    on_arrival(partial(self._drop_copies, request))
         return used
 
-    @contextmanager
-    def collect(self) -> Iterator[list[ReleaseRequest]]:
-        """Collect the requests whose objects leave in a block, until the transport calls ``confirm`` with them."""
-        left: list[ReleaseRequest] = []
-        self._collecting.left = left
-        try:
-            yield left
-        finally:
-            self._collecting.left = None
-
-    def confirm(self, requests: Iterable[ReleaseRequest]) -> None:
-        """Drop the copies that have arrived."""
-        for request in requests:
-            request.objects = [requested for requested in request.objects if not requested.has_left]
-            if not request.objects:
-                self._remove_copy(request.id)
+    def _drop_copies(self, request: ReleaseRequest) -> None:
+        """Drop the copies that have left."""
+        request.objects = [requested for requested in request.objects if not requested.has_left]
+        if not request.objects:
+            self._remove_copy(request.id)
 
     def give_back(self, messages: Iterable[Message]) -> None:
         """Let approvals be used again if nothing has left with the answers to these messages."""

@@ -1,7 +1,7 @@
 """Let objects that the policy withholds be read once the owner has approved it.
 
 An object leaves with the approval of a request for it, as the copy that was reviewed. For all other objects of one
-message, a standing approval is needed.
+message, a rule is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from syft_worker.desk.requests import ReleaseRequest, Requested
 
 
 def cover_approved(leaving: Leaving) -> None:
-    """Cover objects by approved requests, and the rest by a standing approval."""
+    """Cover objects by approved requests, and the rest by a rule."""
     if leaving.verb != "read":
         return
     releases_of(leaving.worker).requests.expire()
@@ -44,7 +44,7 @@ def cover_approved(leaving: Leaving) -> None:
         else:
             requests[place] = request if is_free else None
     if requests:
-        _apply_standing_approval(leaving, requests)
+        _apply_rule(leaving, requests)
     for place, (request, requested) in approved.items():
         departure = take_copy(leaving.message, request, requested, leaving.objects[place].entry)
         leaving.cover(place, departure)
@@ -80,8 +80,8 @@ def take_copy(message: Message, request: ReleaseRequest, requested: Requested, e
     return Departure(entry, requested.value, grant, requested.copy)
 
 
-def _apply_standing_approval(leaving: Leaving, requests: dict[int, ReleaseRequest | None]) -> None:
-    """Cover objects by one standing approval, as copies; ``requests`` has those for them that are not approved."""
+def _apply_rule(leaving: Leaving, requests: dict[int, ReleaseRequest | None]) -> None:
+    """Cover objects by one rule, as copies; ``requests`` has those for them that are not approved."""
     worker, approvals = leaving.worker, releases_of(leaving.worker).approvals
     is_here = not any(ends_elsewhere(departure.value) for departure in leaving.objects)
     if is_here and approvals.has_any_for(leaving.peer):

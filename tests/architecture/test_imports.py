@@ -33,7 +33,9 @@ def test_importing_the_core_and_all_features_loads_no_framework() -> None:
     modules = [".".join(path.parts).removesuffix(".__init__") for path in paths]
     assert len(modules) > 200
     loaded = python(f"import sys, importlib\nfor m in {modules!r}: importlib.import_module(m)\nprint(*sys.modules)")
-    assert not {"torch", "numpy", "syft_torch", "syft_numpy"} & set(loaded.split())
+    assert not {"torch", "numpy"} & set(loaded.split())
+    of_backends = {module for module in loaded.split() if module.startswith(("syft_torch.", "syft_numpy."))}
+    assert of_backends <= {"syft_torch.plugin", "syft_numpy.plugin"}
 
 
 def test_only_what_needs_them_loads_the_libraries_of_the_network() -> None:
@@ -92,7 +94,7 @@ def test_nothing_on_the_wire_side_evaluates_or_unpickles() -> None:
 def test_asserts_are_no_control_flow() -> None:
     for package in PACKAGES:
         for path in package.rglob("*.py"):
-            if "testing" not in path.parts:
+            if "testing" not in path.parts and path.name != "testing.py":
                 asserts = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Assert)]
                 assert asserts == [], path
 

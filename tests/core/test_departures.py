@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 
-from syft_core.departures import RULES, ReleaseRule, register_rule
+from syft_core.departures import RULES, ReleaseRule, collect_arrivals, on_arrival, register_rule
 from syft_core.exceptions import AlreadyRegisteredError
 from syft_core.registry import Registry
 
@@ -54,3 +56,40 @@ def test_a_rule_cannot_be_changed() -> None:
 def test_the_error_for_an_unknown_rule_says_how_to_register_one() -> None:
     with pytest.raises(LookupError, match="register it with `register_rule`"):
         RULES["nobody's rule"]
+
+
+def test_what_follows_an_arrival_is_done_at_once_if_nobody_will_know_when_it_arrives() -> None:
+    done: list[str] = []
+
+    on_arrival(lambda: done.append("now"))
+
+    assert done == ["now"]
+
+
+def test_a_transport_collects_what_follows_the_arrival_of_its_answers() -> None:
+    done: list[str] = []
+
+    with collect_arrivals() as arrivals:
+        on_arrival(lambda: done.append("later"))
+        assert done == []
+    for action in arrivals:
+        action()
+    on_arrival(lambda: done.append("now"))
+
+    assert done == ["later", "now"]
+
+
+def test_answers_to_different_clients_are_collected_apart() -> None:
+    done: list[int] = []
+
+    def answer(number: int) -> None:
+        with collect_arrivals() as arrivals:
+            together.wait(20)
+            on_arrival(lambda: done.append(number))
+            together.wait(20)
+            assert len(arrivals) == 1
+
+    together = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(answer, range(3))) == [None, None, None]
+    assert done == []

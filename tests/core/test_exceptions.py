@@ -442,30 +442,28 @@ TEXTS = {
     ),
     ("ApprovalError", "condition"): (
         ("study", "'user' is missing"),
-        "cannot use the standing approval 'study': 'user' is missing; see `[approvals.NAME]` in `syft-core worker "
-        "--example`",
+        "cannot use the rule 'study': 'user' is missing; see `[rules.NAME]` in `syft-core worker --example`",
     ),
     ("ApprovalError", "unknown"): (
         ("study", "bob", "did you mean 'a-study'?"),
-        "cannot find the standing approval 'study': worker 'bob' has none of that name; did you mean 'a-study'?",
+        "cannot find the rule 'study': worker 'bob' has none of that name; did you mean 'a-study'?",
     ),
     ("ApprovalError", "taken"): (
         ("study",),
-        "cannot add the standing approval 'study': there is one of that name; choose another name, or revoke that one",
+        "cannot add the rule 'study': there is one of that name; choose another name, or revoke that one",
     ),
     ("ApprovalError", "contradicts"): (
         ("study", "other"),
-        "cannot add the standing approval 'study': 'other' is for the same user, form and data, so it would not be "
+        "cannot add the rule 'study': 'other' is for the same user, form and data, so it would not be "
         "clear which limits apply; revoke 'other' first",
     ),
     ("ApprovalError", "matches_nothing"): (
         ("study", "2020-01-01 is in the past"),
-        "cannot add the standing approval 'study': it could never be used, because 2020-01-01 is in the past; correct "
-        "it",
+        "cannot add the rule 'study': it could never be used, because 2020-01-01 is in the past; correct it",
     ),
     ("ApprovalError", "revoked"): (
         ("study",),
-        "cannot revoke the standing approval 'study': it was revoked already; nothing is left to do",
+        "cannot revoke the rule 'study': it was revoked already; nothing is left to do",
     ),
     ("StorageError", "request"): (
         ("request 3", "bob", "No space left on device"),
@@ -479,7 +477,7 @@ TEXTS = {
     ),
     ("ReleaseError", "untagged"): (
         ("9", "bob"),
-        "cannot make a standing approval from request 9 to worker 'bob': it is not known which tagged data of the "
+        "cannot make a rule from request 9 to worker 'bob': it is not known which tagged data of the "
         "worker is in it; name the tags, e.g. with `--computed-from`",
     ),
     ("ReleaseError", "being_fetched"): (

@@ -73,7 +73,7 @@ def test_what_was_backed_up_is_there_after_the_commands_of_the_page(tmp_path: Pa
             (found,) = worker.connect(hook, tokens["ana"]).requests()
             assert found == request
             with open_desk(worker, hook, tokens["noor"]) as desk:
-                assert [rule["name"] for rule in desk.approvals()] == ["study"]
+                assert [rule["name"] for rule in desk.rules()] == ["study"]
             assert float(found.get()) == 35.0
             close(hook)
 

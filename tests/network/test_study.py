@@ -1,4 +1,4 @@
-"""A study of several rounds on private data of three served workers, with one standing approval each."""
+"""A study of several rounds on private data of three served workers, with one rule each."""
 
 from __future__ import annotations
 

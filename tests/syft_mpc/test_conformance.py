@@ -10,10 +10,10 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from syft_core.testing.encrypted import EncryptedSection, Sharer  # noqa: E402
 from syft_core.testing.section import Bob, ConformanceError  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_mpc.numpy.kernels import NumpyKernels  # noqa: E402
+from syft_mpc.testing import EncryptedSection, Sharer  # noqa: E402
 from syft_numpy.attributes import NumpyAttributes  # noqa: E402
 
 from .settings import attach  # noqa: E402

@@ -50,7 +50,7 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
     ]
     keys = {line.split(" =")[0].strip() for line in lines if " = " in line}
     classes = (WorkerConfig, WorkerLimits, Allowance, PeerConfig)
-    expected = {field.name for cls in classes for field in fields(cls)} - {"limits", "users", "peers", "approvals"}
+    expected = {field.name for cls in classes for field in fields(cls)} - {"limits", "users", "peers", "rules"}
     used = "\n".join(line for line in lines if " = " in line or line.startswith("[") or line.strip() == "]")
 
     config = read(tmp_path, used)
@@ -60,17 +60,17 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
         "wss://south.example.org:8777", tmp_path / "certs" / "south.pem", "south"
     )
     assert config.users["ana"].bytes == 8 * 10**9
-    assert set(config.approvals["scan-study"]) == set(CONDITIONS)
-    assert parse_config(json.loads(json.dumps(config.to_table()))).approvals == config.approvals
+    assert set(config.rules["scan-study"]) == set(CONDITIONS)
+    assert parse_config(json.loads(json.dumps(config.to_table()))).rules == config.rules
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('[approvals.a]\nuser = "ana"', "cannot read .*approvals.a: .*'computed_from' is missing"),
-        ('[approvals.a]\nuser = "ana"\ncomputed_from = "#x"\ncuont = 3', "did you mean 'count'"),
-        ("approvals = 3", "expected a table"),
-        ("[approvals]\na = 3", "expected a table"),
+        ('[rules.a]\nuser = "ana"', "cannot read .*rules.a: .*'computed_from' is missing"),
+        ('[rules.a]\nuser = "ana"\ncomputed_from = "#x"\ncuont = 3', "did you mean 'count'"),
+        ("rules = 3", "expected a table"),
+        ("[rules]\na = 3", "expected a table"),
         ('on_request = "mail \'"', "No closing quotation"),
         ('on_request = ""', "it is empty"),
     ],

@@ -59,7 +59,7 @@ def test_a_form_from_elsewhere_is_refused(served: Served, path: str) -> None:
     browser.sign_in()
 
     for csrf in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": Browser(served.page).csrf("/login")}):
-        answer = browser.post(path, token="owner-secret", why="no", **csrf)
+        answer = browser.post(path, token="owner-secret", answer="no", **csrf)
         assert answer.status == 403
         assert "not from this page" in answer.body
     assert served.worker.requests[0].state == "open"
@@ -323,10 +323,10 @@ def test_a_denied_request_tells_the_user_why(served: Served) -> None:
     browser.sign_in()
     path = path_of(served)
     fields = browser.review(path)
-    assert browser.post(f"{path}/deny", **fields, why="  ").status == 400
-    assert browser.post(f"{path}/deny", **fields, why="x" * 501).status == 400
+    assert browser.post(f"{path}/deny", **fields, answer="  ").status == 400
+    assert browser.post(f"{path}/deny", **fields, answer="x" * 501).status == 400
 
-    assert browser.post(f"{path}/deny", **fields, why="too few patients").status == 303
+    assert browser.post(f"{path}/deny", **fields, answer="too few patients").status == 303
 
     with pytest.raises(GetNotPermittedError, match="too few patients"):
         pointer.get()
@@ -357,7 +357,7 @@ def test_a_decision_about_something_else_than_what_was_reviewed_is_refused(serve
 
     for digest in ("", "0" * 64, browser.review(path_of(served, 1))["digest"]):
         for verb in ("approve", "deny"):
-            answer = browser.post(f"{path_of(served)}/{verb}", csrf=fields["csrf"], digest=digest, why="no")
+            answer = browser.post(f"{path_of(served)}/{verb}", csrf=fields["csrf"], digest=digest, answer="no")
             assert answer.status == 409
             assert "it is not what was reviewed" in answer.body
 
@@ -514,10 +514,10 @@ def test_one_click_approves_a_request_and_the_like_of_it(served: Served) -> None
     fields = browser.review(path_of(served))
 
     wrong = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2", per_day="3")
-    assert (wrong.status, len(served.worker.approvals)) == (409, 0)
+    assert (wrong.status, len(served.worker.rules)) == (409, 0)
     assert "per_day = 3 contradicts count = 2" in html.unescape(wrong.body)
     emptied = browser.post(f"{path_of(served)}/rule", **fields, name="study", count="", per_day="", until="")
-    assert (emptied.status, len(served.worker.approvals)) == (400, 0)
+    assert (emptied.status, len(served.worker.rules)) == (400, 0)
     assert "say how often in all the rule may be used" in emptied.body
     assert browser.post(f"{path_of(served)}/rule", **fields, name="study", count="2").status == 303
 

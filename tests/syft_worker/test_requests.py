@@ -67,10 +67,10 @@ def test_a_request_is_listed_shown_and_approved(mean: Any, command: Command, tmp
     assert "computed_from: #ages" in command.run("show", request.id)
     with pytest.raises(ReleasePendingError):
         request.wait(0)
-    approved = command.read("approve", request.id, "--digest", listed["digest"], "--why", "it is an average")
+    approved = command.read("approve", request.id, "--digest", listed["digest"], "--answer", "it is an average")
 
     assert (approved["state"], approved["decided_by"]) == ("approved", "Dr. Noor")
-    assert (request.wait(5).state, request.reason) == ("approved", "it is an average")
+    assert (request.wait(5).state, request.answer) == ("approved", "it is an average")
     assert request.get().item() == 35.0
     (decided,) = [entry for entry in read_ledger(tmp_path / "ledger") if entry.event == "approved"]
     assert (decided.approver, decided.reason, decided.digest) == ("Dr. Noor", "it is an average", listed["digest"])
@@ -102,7 +102,7 @@ def test_a_large_value_is_shown_by_its_range_and_histogram(served: Served, comma
 def test_a_request_is_denied_with_a_reason(mean: Any, command: Command) -> None:
     request = mean.request("table 1")
 
-    assert "is denied" in command.run("deny", request.id, "--why", "two patients are too few")
+    assert "is denied" in command.run("deny", request.id, "--answer", "two patients are too few")
 
     with pytest.raises(ReleaseDeniedError, match="two patients are too few"):
         request.wait(timeout=60)

@@ -59,7 +59,7 @@ def test_what_peers_write_is_escaped_wherever_it_is_shown(hook: Any) -> None:
         first, second = path_of(served), path_of(served, 1)
         browser = Browser(served.page)
         browser.sign_in("evil")
-        browser.post(f"{first}/deny", why=f"answer{EVIL}", **browser.review(first))
+        browser.post(f"{first}/deny", answer=f"answer{EVIL}", **browser.review(first))
         limit(served, f"quota{EVIL}")
 
         pages = [browser.get(path).body for path in ("/", first, second, "/login", f"/{EVIL[:8]}")]

@@ -108,23 +108,23 @@ class OwnerDesk(Part, Protocol):
         """The release requests of peers."""
 
     @property
-    def approvals(self) -> Outcome:
+    def rules(self) -> Outcome:
         """The rules of the owner that approve releases in advance."""
 
-    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Approve a request."""
 
-    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
+    def deny(self, request: object, answer: str, by: str | None = None, digest: str | None = None) -> None:
         """Deny a request."""
 
-    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Take back an approval that was not used yet."""
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
-        """Add a standing approval."""
+        """Add a rule."""
 
     def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
 
 
 Pause: TypeAlias = Any
@@ -376,31 +376,31 @@ class Worker:
         return self.desk.requests
 
     @property
-    def approvals(self) -> Outcome:
+    def rules(self) -> Outcome:
         """The rules of the owner that approve releases in advance."""
-        return self.desk.approvals
+        return self.desk.rules
 
-    def approve(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+    def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Approve a peer's request, given itself or by id: the peer can fetch it, once.
 
         If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
         """
-        self.desk.approve(request, by, digest, why)
+        self.desk.approve(request, by, digest, answer)
 
-    def deny(self, request: object, why: str, by: str | None = None, digest: str | None = None) -> None:
-        """Deny a peer's request; the error that they get says ``why``."""
-        self.desk.deny(request, why, by, digest)
+    def deny(self, request: object, answer: str, by: str | None = None, digest: str | None = None) -> None:
+        """Deny a peer's request; the error that they get says ``answer``."""
+        self.desk.deny(request, answer, by, digest)
 
-    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, why: str = "") -> None:
+    def withdraw(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Take back an approval that was not used yet; the request is open again."""
-        self.desk.withdraw(request, by, digest, why)
+        self.desk.withdraw(request, by, digest, answer)
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
-        """Add a standing approval."""
+        """Add a rule."""
         return self.desk.allow(name, by, **conditions)
 
     def revoke(self, name: str, by: str | None = None) -> None:
-        """Revoke a standing approval."""
+        """Revoke a rule."""
         self.desk.revoke(name, by)
 
     def add_alias(self, id: Id) -> None:

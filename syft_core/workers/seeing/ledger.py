@@ -42,10 +42,10 @@ class Grant(NamedTuple):
     """The approval of the owner with which something leaves that the policy keeps."""
 
     request: str
-    """The id of the release request or, with a standing approval, of this use of it."""
+    """The id of the release request or, with a rule, of this use of it."""
     approver: str
     rule: str = ""
-    """The name of the standing approval, if it is one."""
+    """The name of the rule, if it is one."""
     is_repeated: bool = False
     """Whether the object has left before, and was not acknowledged."""
 
@@ -107,7 +107,7 @@ def describe_value(value: object) -> str:
 
 
 def _add_grant(left: Entry, grant: Grant) -> Entry:
-    name = f"standing approval {grant.rule}" if grant.rule else f"request {grant.request}"
+    name = f"rule {grant.rule}" if grant.rule else f"request {grant.request}"
     why = ", ".join(filter(None, (left.reason, f"{name}, approved by {grant.approver}")))
     event: Event = "resent" if grant.is_repeated else "released"
     return left._replace(reason=why, event=event, request=grant.request, approver=grant.approver, rule=grant.rule)

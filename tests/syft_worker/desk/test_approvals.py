@@ -1,4 +1,4 @@
-"""Standing approvals: what a user may have without a decision for each request."""
+"""Rules: what a user may have without a decision for each request."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_what_a_rule_covers_leaves_without_a_request_and_the_ledger_names_the_ru
 
     (entry,) = bob.ledger
     assert (entry.event, entry.rule, entry.approver, entry.user) == ("released", "study", "noor", "eve")
-    assert entry.reason == "round 1, standing approval study, approved by noor"
-    assert [approval.uses.total for approval in bob.approvals] == [1]
+    assert entry.reason == "round 1, rule study, approved by noor"
+    assert [approval.uses.total for approval in bob.rules] == [1]
     assert len(bob.requests) == 0
 
 
@@ -81,11 +81,11 @@ def test_what_a_rule_does_not_cover_stays_and_the_error_says_why(bob: Any, scans
     bob.allow("study", form="Tensor[]", **SCANS)
     asked = make(scans, bob)
 
-    with pytest.raises(GetNotPermittedError, match=f"standing approval 'study' does not cover it: it is for .*{why}"):
+    with pytest.raises(GetNotPermittedError, match=f"rule 'study' does not cover it: it is for .*{why}"):
         asked.get()
 
     assert len(bob.ledger) == 0
-    assert [approval.uses.total for approval in bob.approvals] == [0]
+    assert [approval.uses.total for approval in bob.rules] == [0]
 
 
 def test_a_rule_is_for_one_user_and_others_are_not_told_of_it(bob: Any, me: Any, scans: Any) -> None:
@@ -198,7 +198,7 @@ def test_a_rule_that_is_wrong_or_matches_nothing_is_an_error(bob: Any, scans: An
     with pytest.raises(ApprovalError, match=why):
         bob.allow("study", **conditions)
 
-    assert len(bob.approvals) == 0
+    assert len(bob.rules) == 0
 
 
 def test_rules_that_contradict_each_other_are_refused(bob: Any, scans: Any) -> None:
@@ -245,19 +245,19 @@ def test_a_move_is_not_a_release(bob: Any, alice: Any, scans: Any) -> None:
 
 
 def test_the_configuration_adds_changes_and_removes_rules_but_not_what_was_revoked(bob: Any, scans: Any) -> None:
-    assert bob.approvals.configure({"study": {**SCANS, "count": 1}}) == []
+    assert bob.rules.configure({"study": {**SCANS, "count": 1}}) == []
     scans.mean().get()
-    bob.approvals.configure({"study": {**SCANS, "count": 3}})
-    assert bob.approvals.find("study").to_table()["used"] == 1
+    bob.rules.configure({"study": {**SCANS, "count": 3}})
+    assert bob.rules.find("study").to_table()["used"] == 1
 
     bob.revoke("study")
-    (warning,) = bob.approvals.configure({"study": {**SCANS, "count": 3}})
+    (warning,) = bob.rules.configure({"study": {**SCANS, "count": 3}})
     assert "was revoked, and stays so" in warning
     with pytest.raises(GetNotPermittedError, match="it was revoked"):
         scans.mean().get()
-    bob.approvals.configure({})
-    assert len(bob.approvals) == 0
-    (warning,) = bob.approvals.configure({"old": {**SCANS, "until": "2020-01-01"}})
+    bob.rules.configure({})
+    assert len(bob.rules) == 0
+    (warning,) = bob.rules.configure({"old": {**SCANS, "until": "2020-01-01"}})
     assert "has expired" in warning
 
 
@@ -305,6 +305,6 @@ def test_a_rule_of_an_earlier_process_that_is_not_clear_any_more_is_dropped_and_
 
     with closing(Ledger("bob", tmp_path / "ledger.jsonl")) as ledger:
         bob = VirtualWorker(hook, id="bob", ledger=ledger)
-        assert [approval.name for approval in bob.approvals] == ["kept"]
+        assert [approval.name for approval in bob.rules] == ["kept"]
 
-    assert "dropped a standing approval: cannot use the standing approval 'old': form = 'Tensor[1*]' is" in caplog.text
+    assert "dropped a rule: cannot use the rule 'old': form = 'Tensor[1*]' is" in caplog.text

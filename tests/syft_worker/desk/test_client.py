@@ -47,7 +47,7 @@ def test_the_owner_decides(desk: Desk, asked: Any) -> None:
     assert desk.approve(asked, "fine")["state"] == "approved"
     assert desk.withdraw(asked)["state"] == "open"
     assert desk.deny(asked, "too few")["state"] == "denied"
-    assert asked.reason == "too few"
+    assert asked.answer == "too few"
 
 
 def test_a_decision_about_something_else_is_refused(desk: Desk, asked: Any) -> None:
@@ -59,7 +59,7 @@ def test_a_decision_about_something_else_is_refused(desk: Desk, asked: Any) -> N
 def test_rules_are_added_from_a_request_or_from_conditions_and_revoked(desk: Desk, asked: Any) -> None:
     desk.allow("like-it", asked)
     desk.allow("sums", user="eve", computed_from=["#ages"])
-    assert [rule["name"] for rule in desk.approvals()] == ["like-it", "sums"]
+    assert [rule["name"] for rule in desk.rules()] == ["like-it", "sums"]
 
     assert desk.revoke("sums")["name"] == "sums"
 
@@ -67,7 +67,7 @@ def test_rules_are_added_from_a_request_or_from_conditions_and_revoked(desk: Des
 def test_only_the_owner_uses_the_desk(desk: Desk, asked: Any, bob: Any) -> None:
     bob.is_owner = lambda peer: False
 
-    for act in (desk.requests, desk.approvals, lambda: desk.approve(asked), lambda: desk.values(asked)):
+    for act in (desk.requests, desk.rules, lambda: desk.approve(asked), lambda: desk.values(asked)):
         with pytest.raises(ReleaseError):
             act()
     assert asked.state == "open"

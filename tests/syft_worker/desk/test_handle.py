@@ -23,13 +23,13 @@ def mean(bob: Any, me: Any) -> Any:
 def test_a_handle_follows_its_request(bob: Any, mean: Any) -> None:
     first, second = mean.request("table 1"), mean.request("table 2")
     assert bob.requests() == [first, second]
-    assert (first.state, first.purpose, first.reason) == ("open", "table 1", "")
+    assert (first.state, first.reason, first.answer) == ("open", "table 1", "")
     with pytest.raises(ReleasePendingError, match=f"request {first} to worker 'bob' is waiting"):
         first.wait(0)
-    bob.approve(first, why="fine")
+    bob.approve(first, answer="fine")
     bob.deny(second, "once is enough")
 
-    assert (first.wait(timeout=60), first.reason, first.get().item()) == (first, "fine", 15.0)
+    assert (first.wait(timeout=60), first.answer, first.get().item()) == (first, "fine", 15.0)
     with pytest.raises(ReleaseDeniedError, match="once is enough"):
         second.wait(timeout=60)
     with pytest.raises(ReleaseDeniedError, match="it was fetched already"):

@@ -32,9 +32,9 @@ def test_rules_and_their_uses_survive_a_restart(hook: Any, tmp_path: Path) -> No
                 bob.allow("study", count=2, by="noor", **SCANS)
                 bob.allow("other", form="Tensor[9]", **SCANS)
                 bob.revoke("other")
-            (study,) = [approval for approval in bob.approvals if approval.name == "study"]
+            (study,) = [approval for approval in bob.rules if approval.name == "study"]
             assert (study.uses.total, study.made_by, study.conditions["count"]) == (used, "noor", 2)
-            assert all(approval.is_revoked for approval in bob.approvals if approval.name == "other")
+            assert all(approval.is_revoked for approval in bob.rules if approval.name == "other")
             bob.search("#scans")[0].mean().get()
             bob.ledger.close()
             if storage is not None:
@@ -52,8 +52,8 @@ def test_uses_of_rules_in_the_configuration_are_counted_across_restarts_and_remo
         bob = VirtualWorker(hook, id="keeper", ledger=Ledger("keeper", tmp_path / "ledger"))
         bob.load_data([torch.tensor([1.0, 3.0]).private_tensor([]).tag("#scans")])
         for tables in (rules, {}, rules):
-            bob.approvals.configure(tables)
-        assert bob.approvals.find("study").uses.total == used
+            bob.rules.configure(tables)
+        assert bob.rules.find("study").uses.total == used
         mean = bob.search("#scans")[0].mean()
         if used < 3:
             mean.get()

@@ -49,7 +49,7 @@ def everything_scientists_see(me: Any, bob: Any) -> dict[str, Callable[[], str]]
         "a worker": lambda: bob._repr_html_(),
         "a schema": lambda: f"{schema}{schema._repr_html_()}",
         "a missing column": lambda: str(_raised(lambda: schema.find(["z"]))),
-        "a request": lambda: f"{handle!r}{handle}{handle.state}{handle.reason}{handle.purpose}{handle.form}",
+        "a request": lambda: f"{handle!r}{handle}{handle.state}{handle.answer}{handle.reason}{handle.form}",
         "an error": lambda: str(ObjectNotFoundError.on(EVIL, EVIL, EVIL)),
         "an error of a worker": lambda: str(received),
     }
@@ -80,7 +80,7 @@ def everything_owners_see(me: Any, bob: Any, capsys: Any) -> dict[str, Callable[
         "the command show": lambda: "\n".join(_to_lines({**table, EVIL: EVIL, "more": [{EVIL: EVIL}]})),
         "the command rules": lambda: _to_table([rule.to_table()]),
         "any command": print_command,
-        "rules": lambda: str(bob.approvals),
+        "rules": lambda: str(bob.rules),
         "the ledger": lambda: f"{ledger}{ledger.summary()}{ledger._repr_html_()}",
         "a notice": lambda: "".join(map(str, json.loads(make_notice("bob", request))["request"].values())),
     }

@@ -41,7 +41,7 @@ def test_a_pointer_itself_can_be_asked_for(total: Any, bob: Any) -> None:
 def test_the_owner_approves_denies_and_takes_back(total: Any, bob: Any) -> None:
     first, second = total.request("table 1"), total.request("table 2")
 
-    bob.approve(first, by="noor", why="fine")
+    bob.approve(first, by="noor", answer="fine")
     bob.deny(second, "once is enough")
     bob.withdraw(first)
 
@@ -59,7 +59,7 @@ def test_a_rule_of_the_owner_is_added_and_revoked(total: Any, bob: Any, me: Any)
 
     with pytest.raises(GetNotPermittedError):
         total.get()
-    assert [rule.name for rule in bob.approvals] == ["sums"]
+    assert [rule.name for rule in bob.rules] == ["sums"]
 
 
 def test_an_object_that_was_fetched_cannot_be_asked_for(bob: Any) -> None:

@@ -87,9 +87,9 @@ def test_a_request_that_a_rule_covers_is_approved_and_uses_the_rule_once(bob: An
 
     request = ask(bob, me)
 
-    assert (request.state, request.reason) == ("approved", "the standing approval 'sums' covers it")
+    assert (request.state, request.answer) == ("approved", "the rule 'sums' covers it")
     assert request.wait(timeout=0).get().item() == 6.0
-    assert bob.approvals.find("sums").uses.total == 1
+    assert bob.rules.find("sums").uses.total == 1
     assert [ask(bob, me).state for _ in range(3)] == ["approved", "open", "open"]
     assert len(told) == 2  # Nobody needs to decide on the first two.
     assert [entry.rule for entry in bob.ledger] == [""]  # The use is in the entry of the decision.
@@ -103,7 +103,7 @@ def test_a_rule_settles_the_requests_that_are_open_when_it_is_made(bob: Any, me:
 
     assert [found.state for found in releases_of(bob).requests] == ["approved", "approved", "open", "open"]
     assert requests[1].state == vector.state == "open"
-    bob.approvals.configure({"others": {**RULE_OF_ME, "form": "Tensor[2]", "count": 5}})
+    bob.rules.configure({"others": {**RULE_OF_ME, "form": "Tensor[2]", "count": 5}})
     assert vector.state == "approved"
 
 
@@ -119,10 +119,10 @@ def test_a_failed_operation_does_not_decide_whether_a_rule_settles_a_request(
 def test_an_approval_that_was_taken_back_is_not_given_again_by_the_same_rule(
     bob: Any, me: Any, request_id: str
 ) -> None:
-    bob.approvals.configure({"sums": {**RULE_OF_ME, "form": "Tensor[]"}})
+    bob.rules.configure({"sums": {**RULE_OF_ME, "form": "Tensor[]"}})
 
     bob.withdraw(request_id)
-    bob.approvals.configure({"sums": {**RULE_OF_ME, "form": "Tensor[]"}})
+    bob.rules.configure({"sums": {**RULE_OF_ME, "form": "Tensor[]"}})
 
     assert releases_of(bob).requests.find(request_id).state == "open"
 
@@ -133,7 +133,7 @@ def test_a_use_that_settled_a_request_is_counted_after_a_restart(hook: Any, me: 
         ask(bob, me).get()
 
     with start(hook, tmp_path) as bob:
-        assert bob.approvals.find("sums").uses.total == 1
+        assert bob.rules.find("sums").uses.total == 1
 
 
 # --- what was released before
@@ -196,14 +196,14 @@ def test_what_was_computed_from_other_data_does_not_count(hook: Any, me: Any, tm
 
 
 def test_a_rule_for_somebody_who_cannot_connect_is_refused_with_the_names(bob: Any, request_id: str) -> None:
-    bob.approvals.list_users = lambda: {"ana", "dana"}
+    bob.rules.list_users = lambda: {"ana", "dana"}
 
     for user, hint in (("danna", "did you mean 'dana'"), ("zoe", "the users are ana, dana")):
         with pytest.raises(ApprovalError, match=f"no user of this worker has the name '{user}' .{hint}"):
             bob.allow("sums", user=user, computed_from=["#ages"])
-    (warning,) = bob.approvals.configure({"sums": {"user": "danna", "computed_from": ["#ages"]}})
-    assert "the standing approval 'sums' cannot be used: no user of this worker has the name 'danna'" in warning
-    assert bob.approvals.configure({"sums": {"user": "dana", "computed_from": ["#ages"]}}) == []
+    (warning,) = bob.rules.configure({"sums": {"user": "danna", "computed_from": ["#ages"]}})
+    assert "the rule 'sums' cannot be used: no user of this worker has the name 'danna'" in warning
+    assert bob.rules.configure({"sums": {"user": "dana", "computed_from": ["#ages"]}}) == []
 
 
 # --- requests expire

@@ -106,7 +106,7 @@ def test_a_decision_names_what_was_reviewed(bob: Any, mean: Any) -> None:
     first, second = mean.request("table 1"), mean.request("table 2")
     reviewed = bob.requests[0].digest
 
-    for decide in (bob.approve, partial(bob.deny, why="no")):
+    for decide in (bob.approve, partial(bob.deny, answer="no")):
         with pytest.raises(ReleaseError, match=f"cannot decide on request {second} .*: it is not what was"):
             decide(second, digest=reviewed)
     bob.approve(first, digest=reviewed)

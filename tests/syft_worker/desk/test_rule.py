@@ -135,12 +135,12 @@ def test_what_an_operation_failed_to_compute_leaves_like_any_other_value(bob: An
     bob.load_data([torch.tensor([10.0, 20.0]).private_tensor(["alice"]).tag("#ages")])
     for scale in (WORKS, FAILS):
         value = road(bob, draw(bob.search("#ages")[0], scale))
-        left, uses = bob.ledger[-1], [rule.uses.total for rule in bob.approvals]
+        left, uses = bob.ledger[-1], [rule.uses.total for rule in bob.rules]
         assert left.failed == (scale == FAILS)
         seen.append((type(value), value.shape, value.dtype, left.event, left.form, len(left.sources), uses))
-        for rule in bob.approvals:
+        for rule in bob.rules:
             rule.is_revoked = True
-            bob.approvals._known.clear()
+            bob.rules._known.clear()
 
     assert seen[0] == seen[1]
     assert len(bob.ledger) == 2
