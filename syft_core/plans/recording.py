@@ -503,7 +503,9 @@ def _is_same(recorder: Recorder, one: object, two: object, carried: dict[Id, int
 
 
 def _is_same_constant(one: object, two: object) -> bool:
-    if one is two or type(one) in (int, str, bool):
+    if one is two:  # also NaN, which does not equal itself
+        return True
+    if type(one) in (int, str, bool):
         return bool(one == two)
     try:
         return serialize(one) == serialize(two)

@@ -309,6 +309,15 @@ class LoopOp:
 
     def process(self, execution: _Execution) -> Nested:
         """Compute the result, and let others go first from time to time."""
+        versions = list(map(change_count, execution.args[2:]))
+        try:
+            result = self._run(execution, versions)
+        finally:
+            self._require_unchanged(execution, versions)
+        execution.lineage = lineage_of(execution.parents)
+        return result
+
+    def _run(self, execution: _Execution, versions: list[int | None]) -> Nested:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
@@ -317,23 +326,17 @@ class LoopOp:
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
             )
             return execution.company.train(member)
+
+        def yield_turn() -> None:
+            execution.worker.yield_turn()
+            self._require_unchanged(execution, versions)
+
+        turns = loops.Turns(yield_turn, self._protect_generator(execution))
         if self.is_training:
-            loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
+            loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction, turns.rest)
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
-        versions, protect = list(map(change_count, execution.args[2:])), self._protect_generator(execution)
-        try:
-            while True:
-                with protect(), torch.enable_grad():
-                    result = loops.run_turn(loop)
-                if result is not None:
-                    break
-                execution.worker.yield_turn()
-                self._require_unchanged(execution, versions)
-        finally:
-            self._require_unchanged(execution, versions)
-        execution.lineage = lineage_of(execution.parents)
-        return result
+        return turns.run(loop)
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return what makes a context for the random numbers of a turn.

@@ -34,7 +34,7 @@ torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
 from syft_torch.federated import loops  # noqa: E402
-from syft_torch.federated.training import Evaluate  # noqa: E402
+from syft_torch.federated.training import Evaluate, Train  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
 from ...meanwhile import meanwhile  # noqa: E402
@@ -286,6 +286,60 @@ def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None
         setting.location.ask(setting.message(settings={**setting.settings, "epochs": 4000}))
 
 
+def make_search(hook: Any, bob: Any, is_random: bool = False) -> Setting:
+    """Return a setting in which an epoch is one step, which computes the loss many times."""
+    layers = [torch.nn.Linear(4, 8), *[torch.nn.Dropout(0.1)] * is_random, torch.nn.Linear(8, 3)]
+    setting = Setting(hook, bob, model=torch.nn.Sequential(*layers))
+    setting.make = lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=20, tolerance_grad=0.0, tolerance_change=0.0)
+    return setting
+
+
+def train_in_one_step(setting: Setting) -> list[Any]:
+    return setting.train(settings={**setting.settings, "batch_size": SAMPLES, "epochs": 1}, plans=setting.plans[:1])
+
+
+@pytest.mark.parametrize("is_random", [False, True], ids=["fixed", "random"])
+def test_others_get_turns_within_a_step_of_many_losses(
+    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch, is_random: bool
+) -> None:
+    setting = make_search(hook, bob, is_random)
+    expected, state = train_in_one_step(setting), torch.get_rng_state()
+    monkeypatch.setattr(loops, "TURN_SECONDS", -1)
+
+    def use(_message: Any) -> None:
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.is_grad_enabled()
+        turns.append(torch.ones(1).send(bob).get().item())
+
+    turns: list[float] = []
+    with meanwhile(bob, use, Train):
+        found = train_in_one_step(setting)
+
+    assert turns == [1.0] * len(turns)
+    assert len(turns) > 20
+    assert all(map(torch.equal, found, expected))
+
+
+def test_data_that_becomes_private_within_a_step_ends_the_training(
+    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = make_search(hook, bob)
+    monkeypatch.setattr(loops, "TURN_SECONDS", -1)
+    entry, losses = look(bob, setting.data[0]._id_at_location), Countdown(5)
+
+    def restrict(_message: Any) -> None:
+        if not losses.goes_on():
+            entry.restrict(frozenset({"zoe"}))
+
+    with (
+        meanwhile(bob, restrict, Train) as turns,
+        pytest.raises(OperandChangedError, match="meanwhile another command"),
+    ):
+        train_in_one_step(setting)
+
+    assert len(turns) == 5
+
+
 @pytest.mark.parametrize("field", ["weights", "correction"])
 def test_a_training_works_on_copies_of_weights_and_correction(
     hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch, field: str
@@ -295,8 +349,8 @@ def test_a_training_works_on_copies_of_weights_and_correction(
     expected = setting.train(**flat)
     stored = {name: tensor.clone().send(bob) for name, tensor in flat.items()}
     value = bob.object_store.entry(stored[field].id_at_location).value
-    monkeypatch.setattr("syft_torch.federated.training.TURN_SECONDS", -1)
-    monkeypatch.setattr("syft_torch.federated.training.let_others_go_first", lambda: value.add_(1))
+    monkeypatch.setattr("syft_torch.federated.loops.TURN_SECONDS", -1)
+    monkeypatch.setattr("syft_core.workers.party.worker.yield_turn", lambda: value.add_(1))
 
     found = setting.train(**{name: pointer.child for name, pointer in stored.items()})
 
@@ -318,39 +372,28 @@ def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:
         setting.train()
 
 
-def test_trainings_reserve_what_they_need_until_they_end(hook: Any, bob: Any) -> None:
-    from syft_torch.federated.training import train  # noqa: PLC0415  # the handler itself
-
+def test_trainings_reserve_what_they_need_until_they_end(
+    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook.local_worker.user = "ana"
     setting = Setting(hook, bob)
-    peer = hook.local_worker.peer
     guard = bob.guard = QuotaGuard(bob, {"ana": Allowance(bytes=10**9)})
-    long = {**setting.settings, "epochs": 4000}
+    account, reserved = guard.account_of("ana"), []
+    monkeypatch.setattr(loops, "TURN_SECONDS", -1)
 
-    def start() -> Any:
-        process = guard.handle(train, bob, setting.message(settings=long), peer)
-        next(process)
-        return process
+    def start_another(_message: Any) -> None:
+        reserved.append(account.reserved.bytes)
+        kept = next(each.bytes for each in guard.accounts)
+        guard.configure({"ana": Allowance(bytes=int(kept + 0.5 * reserved[0]))})
+        with pytest.raises(QuotaExceededError):
+            setting.train()
+        guard.configure({"ana": Allowance(bytes=10**9)})
 
-    first = start()
-    account = guard.account_of("ana")
-    needed, kept = account.reserved.bytes, next(each.bytes for each in guard.accounts)
-    assert needed >= setting.x.nbytes + setting.y.nbytes + loops.OPTIMIZER_STATES * setting.weights.nbytes
-    guard.configure({"ana": Allowance(bytes=int(kept + 2.5 * needed))})
-    second = start()
-    assert account.reserved.bytes == 2 * needed > 0
-    with pytest.raises(QuotaExceededError):
-        start()
-    assert account.reserved.bytes == 2 * needed
+    with meanwhile(bob, start_another, Train):
+        setting.train()
 
-    first.close()
-    assert account.reserved.bytes == needed
-    with pytest.raises(ValueError, match="by a test"):
-        second.throw(ValueError("by a test"))
+    assert min(reserved) >= setting.x.nbytes + setting.y.nbytes + setting.weights.nbytes
     assert account.reserved == (0, 0, 0)
-    start().close()
-    assert setting.train()[0].any()
-    assert account.held == {}
 
 
 def test_a_worker_may_allow_reviewed_operations_only(hook: Any, bob: Any) -> None:
