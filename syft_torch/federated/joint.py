@@ -23,7 +23,7 @@ from syft_core.exceptions import ConnectionLostError
 from syft_core.location import Location
 from syft_core.messages import Message
 from syft_core.peer import Peer
-from syft_core.values import Nested, Tensor
+from syft_core.values import Tensor
 from syft_core.workers.addresses.local import LocalLocation
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Worker

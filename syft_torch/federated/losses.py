@@ -369,7 +369,7 @@ class Loss:
         ops = [look_up(step) for step in steps if step.framework]
         self.is_random = any(op.random for op in ops)
         self.differentiates = any(op.differentiates or op.alters_autograd for op in ops)
-        self.unreviewed = [op.name for op in ops if op.tier != "reviewed"]
+        self.unreviewed = [op for op in ops if op.tier != "reviewed"]
         self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in steps)
 
     def fits(self, length: int) -> bool:

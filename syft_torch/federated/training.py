@@ -192,7 +192,7 @@ class LoopOp:
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
-        self._unreviewed = [name for loss in self.losses for name in loss.unreviewed]
+        self._unreviewed = [op for loss in self.losses for op in loss.unreviewed]
         facts = Facts(
             writes=frozenset(),
             discloses="nothing",
@@ -259,8 +259,10 @@ class LoopOp:
     def require_reviewed(self, execution: Execution) -> None:
         """Raise if the sender may not read the data, and a step of the loss was not reviewed for such data."""
         if self._unreviewed and not execution.is_readable:
-            why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
-            raise FederatedError.plan("loss", why)
+            op = self._unreviewed[0]
+            instead = f"use `{op.instead}`" if op.instead else "use operations that are (docs/security.md)"
+            why = f"the loss uses {op.name!r}, which was not reviewed for private data"
+            raise FederatedError.trainer(why, instead)
 
     def may_join(self, execution: Execution) -> bool:
         """Return whether a worker may train together with others: nothing restricts its data, and no step is its own.

@@ -372,9 +372,7 @@ def test_quotas_count_a_training_as_one_operation(hook: Any, bob: Any) -> None:
         setting.train()
 
 
-def test_trainings_reserve_what_they_need_until_they_end(
-    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trainings_reserve_what_they_need_until_they_end(hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hook.local_worker.user = "ana"
     setting = Setting(hook, bob)
     guard = bob.guard = QuotaGuard(bob, {"ana": Allowance(bytes=10**9)})
