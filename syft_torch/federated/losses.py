@@ -394,8 +394,9 @@ class Loss:
         args, kwargs = fill(operation, operands)
         if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
             raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
-        args, kwargs = map_leaves(partial(_place, device), (args, kwargs))
-        return clear(operation, operation.run(*args, **kwargs))
+        place = partial(_place, device)
+        args, kwargs = map_leaves(place, (args, kwargs))
+        return clear(operation, map_leaves(place, operation.run(*args, **kwargs)))
 
 
 def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
@@ -404,7 +405,9 @@ def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
 
 
 def _place(device: torch.device, leaf: object) -> object:
-    """Replace the device on which a step creates a tensor."""
+    """Replace the device on which a step creates a tensor, and move a constant there."""
+    if isinstance(leaf, torch.Tensor) and leaf.device != device:
+        return leaf.to(device)
     return device if isinstance(leaf, torch.device) else leaf
 
 
