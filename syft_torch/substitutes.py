@@ -284,7 +284,9 @@ def _define_for_encoded(function: Function, definition: Function) -> Function:
 @_maker
 def _invert_remotely(invert: Function, permutation: Tensor | None) -> Nested:
     """Invert a remote permutation where it is; torch writes local numbers into it."""
-    return permutation.argsort() if location_of(permutation) is not None else invert(permutation)
+    if permutation is not None and location_of(permutation) is not None:
+        return permutation.argsort()
+    return invert(permutation)
 
 
 class _Key(tuple[Any, Any]):
