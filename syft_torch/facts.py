@@ -76,7 +76,9 @@ LOCAL = words(
 """Operations that make sense only where the data is."""
 
 INSTEAD = {
-    **dict.fromkeys(("nonzero", "argwhere", "masked_select", "__getitem__"), "torch.where(p > 0, p, 0)"),
+    **dict.fromkeys(
+        ("nonzero", "argwhere", "masked_select", "__getitem__"), "(torch.where(p > 0, p, 0)).sum() / (p > 0).sum()"
+    ),
     **dict.fromkeys(("unique", "unique_consecutive"), "torch.sort(p)"),
     **dict.fromkeys(("lu", "lu_factor", "lu_unpack", "ldl_factor", "geqrf"), "torch.linalg.qr(p)"),
     **dict.fromkeys(("svd_lowrank", "pca_lowrank"), "torch.linalg.svd(p)"),
@@ -87,16 +89,20 @@ INSTEAD = {
     **dict.fromkeys(
         ("_is_all_true", "_is_any_true"), "torch.distributions.Distribution.set_default_validate_args(False)"
     ),
+    "_pack_padded_sequence": "torch.take_along_dim(rnn(p)[0], (lengths - 1).view(-1, 1, 1), 1)[:, 0]",
     "as_strided": "p.unfold(0, 2, 1)",
     "bincount": "torch.nn.functional.one_hot(p.long(), 10).sum(0)",
     "corrcoef": "torch.nn.functional.cosine_similarity(p[0] - p[0].mean(), p[1] - p[1].mean(), dim=0)",
     "cov": "(p - p.mean(1, keepdim=True)) @ (p - p.mean(1, keepdim=True)).T / (p.shape[1] - 1)",
     "eig": "torch.linalg.eigh(p)",
     "eigvals": "torch.linalg.eigvalsh(p)",
+    "embedding_bag": "torch.nn.functional.embedding(p.long(), weight).mean(1)",
+    "gaussian_nll_loss": "(variance.log() + (p - target) ** 2 / variance).mean() / 2",
     "gradient": "torch.diff(p)",
     "histogram": "torch.histc(p, 10, 0, 1)",
     "lcm": "(p * p).abs() // torch.gcd(p, p).clamp(min=1)",
     "log_normal": "p.normal_().exp_()",
+    "linspace": "torch.arange(10) / 9",
     "lstsq": "torch.linalg.pinv(p) @ p",
     "lu_solve": "torch.linalg.solve(p, p)",
     "multinomial": "(p.log() - torch.rand_like(p).log().neg().log()).argmax(-1)",

@@ -70,6 +70,8 @@ def make_substitutes() -> Iterator[tuple[Any, str, Any]]:
         yield torch._VF, name, _encode_states(getattr(torch._VF, name))
     for name, definition in (("_pack_padded_sequence", _PACK), ("_pad_packed_sequence", _UNPACK)):
         yield torch._VF, name, _define_for_encoded(getattr(torch._VF, name), definition)
+    rnn = torch.nn.utils.rnn
+    yield rnn, "invert_permutation", _invert_remotely(rnn.invert_permutation)
     comparison = torch.testing._comparison
     yield comparison, "not_close_error_metas", _compare_copies(comparison.not_close_error_metas)
     init = torch.nn.init
@@ -278,6 +280,14 @@ def _define_for_encoded(function: Function, definition: Function) -> Function:
 
     torch.jit._builtins._register_builtin(substitute, f"aten::{function.__name__}")  # Found there by its identity.
     return substitute
+
+
+@_maker
+def _invert_remotely(invert: Function, permutation: Tensor | None) -> Nested:
+    """Invert a remote permutation where it is; torch writes local numbers into it."""
+    if permutation is not None and location_of(permutation) is not None:
+        return permutation.argsort()
+    return invert(permutation)
 
 
 class _Key(tuple[Any, Any]):

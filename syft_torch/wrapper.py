@@ -17,7 +17,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import are_names
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_torch import links
+from syft_torch import links, sequences
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor, name_instead_of_numpy
 from syft_torch.storage import RemoteStorage
@@ -229,6 +229,9 @@ def call(func: Function, args: Args, kwargs: Kwargs) -> Nested:
     """Call a function of torch on wrappers."""
     if _is_tracing():  # The trace would record the worker's tensors as constants, and print them.
         raise make_tracing_error()
+    definition = sequences.DEFINITIONS.get(func)
+    if definition is not None and any(getattr(value, "location", None) for value in (*args, *kwargs.values())):
+        return definition(*args, **kwargs)
     op = Wrapper.ops.by_func.get(func) or _find_creator(func, args)
     if links.live:
         return links.dispatch_linked(op, args, kwargs)

@@ -73,6 +73,8 @@ class Plan(Identified):
         self._lengths = lengths
         self._known: dict[Any, list[Form]] = {}
         self._pointers: dict[Any, PointerPlan] = {}
+        self._has_values = False
+        """Whether it was recorded with values of the user, and not with zeros."""
 
     def forward(self, *args: object) -> Nested:
         """Compute the result; defined by a subclass, or given to the constructor."""
@@ -95,6 +97,7 @@ class Plan(Identified):
         examples = map_leaves(_example_of, args) if args else tuple(self._make_examples(self._lengths[0]))
         others = tuple(self._make_examples(self._lengths[1])) if varies else map_leaves(_nudge, examples)
         self._pointers = {}
+        self._has_values = bool(args) and not any(_is_remote(leaf) for leaf in leaves(args))
         self._record(examples, others, varies)
         return self
 
@@ -108,7 +111,7 @@ class Plan(Identified):
         self._known = {}
         code = getattr(inspect.unwrap(self.forward), "__code__", None)
         where = (code.co_filename, code.co_firstlineno) if code else (self.name, 0)
-        recorder = Recorder(hook, self.name, where, self._find_any_length() if varies else None)
+        recorder = Recorder(hook, self.name, where, self._find_any_length() if varies else None, not self._has_values)
         with ExitStack() as stack:
             stack.callback(recorder.finish)
             objects = find_captured(self.forward, self.state)
@@ -430,6 +433,10 @@ _DRAW = (
 )
 
 _COUNT = "a plan would not count: it runs the recorded steps only; keep it in a tensor, e.g. a buffer, changed in place"
+
+
+def _is_remote(leaf: object) -> bool:
+    return isinstance(getattr(leaf, "child", None), PointerTensor)
 
 
 def _send_state(recorder: Recorder, tensor: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from syft_core.exceptions import SyftError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form, form
@@ -30,6 +31,9 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import send_copy, wrap
 from syft_core.serde import SerdeError, serialize
 from syft_core.values import Args, Kwargs, Nested, Outcome, Tensor
+from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.failures import answer_failure
+from syft_core.workers.road.keeping import keep
 
 
 class Recorder(Location):
@@ -38,7 +42,12 @@ class Recorder(Location):
     records = True
 
     def __init__(
-        self, hook: FrameworkHook, plan: str, where: CodeLine, any_length: Sequence[frozenset[int]] | None = None
+        self,
+        hook: FrameworkHook,
+        plan: str,
+        where: CodeLine,
+        any_length: Sequence[frozenset[int]] | None = None,
+        has_zeros: bool = False,
     ) -> None:
         super().__init__(hook.local_worker, f"the recording of {plan}")
         self._any_length = any_length
@@ -48,6 +57,8 @@ class Recorder(Location):
         """Whether lengths are traced, as they are except in ``plain_lengths``."""
         self._kinds = _find_kinds()
         self.plan = plan
+        self.has_zeros = has_zeros
+        """Whether an argument or a part of the state has zeros in place of its values."""
         self.where = where
         """The place of the function in the user's program."""
         self.worker = hook.worker_type(hook, id=self.id, auto_add=False, serialize=False)
@@ -288,9 +299,12 @@ class Recorder(Location):
         message.args, message.kwargs = map_leaves(to_plain, given)
         try:
             reply = self._inner.ask(message)
-        except Exception as error:
-            self.tape.failure = self.tape.failure or (error, line)
-            raise
+        except Exception as error:  # noqa: BLE001  # a framework may raise any error
+            try:
+                reply = self._stand_in(framework, op, message, error)
+            except Exception:  # noqa: BLE001  # the first one is that of the user's call
+                self.tape.failure = self.tape.failure or (error, line)
+                raise error from None
         made = [leaf.id for leaf in leaves(reply) if type(leaf) is Placed]
         if made or reply is None:
             step = Step(message.framework, message.op, args, kwargs, len(made), framework.modes())
@@ -299,6 +313,17 @@ class Recorder(Location):
         elif op.states_fact and isinstance(given[0][0], PointerTensor):
             return self.note_fact(op, given[0][0], given[0], given[1], reply)
         return reply
+
+    def _stand_in(self, framework: FrameworkAttributes, op: Op, message: Run, error: Exception) -> Any:
+        """Return the reply to a command that failed for the zeros of a recording, as if they were private.
+
+        The results are stand-ins of the right forms. Raise if other values would not help.
+        """
+        if not (self.has_zeros and op.partial) or op.differentiates or isinstance(error, SyftError):
+            raise error
+        execution = Execution(self.worker, framework, op, self.client.peer)
+        execution.read(message)
+        return keep(lambda task: answer_failure(task, error), execution)
 
     def _template(self, leaf: object) -> Nested:
         """Return what a step contains for an argument of a command."""
@@ -511,7 +536,9 @@ def _is_same(recorder: Recorder, one: object, two: object, carried: dict[Id, int
 
 
 def _is_same_constant(one: object, two: object) -> bool:
-    if one is two or type(one) in (int, str, bool):
+    if one is two:  # also NaN, which does not equal itself
+        return True
+    if type(one) in (int, str, bool):
         return bool(one == two)
     try:
         return serialize(one) == serialize(two)

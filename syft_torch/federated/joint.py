@@ -23,7 +23,7 @@ from syft_core.exceptions import ConnectionLostError
 from syft_core.location import Location
 from syft_core.messages import Message
 from syft_core.peer import Peer
-from syft_core.values import Nested, Tensor
+from syft_core.values import Tensor
 from syft_core.workers.addresses.local import LocalLocation
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Worker
@@ -167,7 +167,7 @@ class Company:
         data, seeds = [member.parts for member in group], [member.seed for member in group]
         try:
             loop = loops.train_stacked(first.task, first.weights, first.fixed, data, seeds, corrections)
-            differences, means = self._run(loop)
+            differences, means = loops.Turns(self._yield_turn).run(loop)
         except ConnectionLostError:
             raise
         except Exception as error:  # noqa: BLE001  # each trains alone, and reports its own error
@@ -178,18 +178,10 @@ class Company:
         return True
 
     def _train_alone(self, member: Member) -> None:
+        turns = loops.Turns(self._yield_turn)
         with member.noting_errors():
-            loop = loops.train(member.task, member.weights, member.fixed, member.parts, member.seed, member.correction)
-            member.outcome = member.outcome or self._run(loop)
-
-    def _run(self, loop: Iterator[Nested]) -> Nested:
-        """Run a loop to its end, and let others use the workers from time to time."""
-        while True:
-            with torch.enable_grad():
-                result = loops.run_turn(loop)
-            if result is not None:
-                return result
-            self._yield_turn()
+            given = member.task, member.weights, member.fixed, member.parts, member.seed, member.correction
+            member.outcome = member.outcome or turns.run(loops.train(*given, turns.rest))
 
     def _yield_turn(self) -> None:
         """Let others use the workers, whose locks are taken again in their order; one that may not go on fails."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from time import monotonic
@@ -12,7 +13,7 @@ from time import monotonic
 import torch
 from torch.func import vmap
 
-from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_core.workers.party.turns import TURN_SECONDS
 from syft_torch.federated import optimizers
 from syft_torch.federated.errors import FederatedError
@@ -184,8 +185,12 @@ def train(
     parts: Sequence[Tensor],
     seed: int | None = None,
     correction: Tensor | None = None,
+    rest: Callable[[], None] = lambda: None,
 ) -> Iterator[Nested]:
-    """Train; yield None after each batch, and at last the difference to the weights and the mean loss."""
+    """Train; yield None after each batch, and at last the difference to the weights and the mean loss.
+
+    Call ``rest`` before each of the losses that a step computes, if there are several.
+    """
     settings, shape = task.settings, task.shape
     flat = weights.detach().clone()
     tensors = shape.layout.split_apart(flat)
@@ -193,10 +198,13 @@ def train(
     kept = [tensor.clone() for tensor in fixed] if task.writes else list(fixed)
     optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
     pull = _Pull(shape, settings.proximal, weights, correction)
-    repeats = task.writes and settings.optimizer == optimizers.SEARCHING
+    searches = settings.optimizer == optimizers.SEARCHING
+    repeats = task.writes and searches
 
     def differentiate(batch: Sequence[Tensor]) -> Tensor:
         """Compute the loss of a batch, and set the gradients of the parameters."""
+        if searches:
+            rest()
         given = [part.clone() for part in batch] if repeats else batch
         loss = task.find_loss(len(batch[0]))((*tensors, *kept, *given))
         require_scalar(loss)
@@ -210,7 +218,7 @@ def train(
     total, seen = 0.0, 0
     for batch in iter_batches(parts, settings, seed, task.writes):
         length = len(batch[0])
-        if settings.optimizer == optimizers.SEARCHING:
+        if searches:
             loss = optimizer.step(partial(differentiate, batch))  # the loss before the step
         else:
             loss = differentiate(batch)
@@ -236,15 +244,37 @@ def evaluate(task: Recipe, weights: Tensor, fixed: Sequence[Tensor], parts: Sequ
     yield sums
 
 
-def run_turn(loop: Iterator[Nested]) -> Nested:
-    """Run a loop until it ends, and return its result, or until the turn ends, and return None."""
-    turn = monotonic() + TURN_SECONDS
-    for result in loop:
-        if result is not None:
-            return result
-        if monotonic() > turn:
-            return None
-    return None
+class Turns:
+    """The turns in which a loop runs; between them, others go first."""
+
+    def __init__(self, yield_turn: Function, protect: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._yield_turn = yield_turn
+        self._protect = protect
+        """Makes a context in which each turn runs."""
+        self._contexts = contextlib.ExitStack()
+        self._end = 0.0
+
+    def run(self, loop: Iterator[Nested]) -> Nested:
+        """Run a loop until it yields its result."""
+        self._begin()
+        with self._contexts:
+            for result in loop:
+                if result is not None:
+                    return result
+                self.rest()
+        return None
+
+    def rest(self) -> None:
+        """Let others go first if the turn is over; a step of many parts calls it between them."""
+        if monotonic() > self._end:
+            self._contexts.close()
+            self._yield_turn()
+            self._begin()
+
+    def _begin(self) -> None:
+        self._contexts.enter_context(self._protect())
+        self._contexts.enter_context(torch.enable_grad())
+        self._end = monotonic() + TURN_SECONDS
 
 
 def measure(answer: Nested, length: int) -> Tensor:

@@ -369,7 +369,7 @@ class Loss:
         ops = [look_up(step) for step in steps if step.framework]
         self.is_random = any(op.random for op in ops)
         self.differentiates = any(op.differentiates or op.alters_autograd for op in ops)
-        self.unreviewed = [op.name for op in ops if op.tier != "reviewed"]
+        self.unreviewed = [op for op in ops if op.tier != "reviewed"]
         self.writes = any(op.writes for op in ops) or any("out" in step.kwargs for step in steps)
 
     def fits(self, length: int) -> bool:
@@ -394,8 +394,9 @@ class Loss:
         args, kwargs = fill(operation, operands)
         if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
             raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
-        args, kwargs = map_leaves(partial(_place, device), (args, kwargs))
-        return clear(operation, operation.run(*args, **kwargs))
+        place = partial(_place, device)
+        args, kwargs = map_leaves(place, (args, kwargs))
+        return clear(operation, map_leaves(place, operation.run(*args, **kwargs)))
 
 
 def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
@@ -404,7 +405,9 @@ def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
 
 
 def _place(device: torch.device, leaf: object) -> object:
-    """Replace the device on which a step creates a tensor."""
+    """Replace the device on which a step creates a tensor, and move a constant there."""
+    if isinstance(leaf, torch.Tensor) and leaf.device != device:
+        return leaf.to(device)
     return device if isinstance(leaf, torch.device) else leaf
 
 

@@ -192,7 +192,7 @@ class LoopOp:
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
-        self._unreviewed = [name for loss in self.losses for name in loss.unreviewed]
+        self._unreviewed = [op for loss in self.losses for op in loss.unreviewed]
         facts = Facts(
             writes=frozenset(),
             discloses="nothing",
@@ -259,8 +259,10 @@ class LoopOp:
     def require_reviewed(self, execution: Execution) -> None:
         """Raise if the sender may not read the data, and a step of the loss was not reviewed for such data."""
         if self._unreviewed and not execution.is_readable:
-            why = f"it uses {self._unreviewed[0]!r}, which was not reviewed for private data"
-            raise FederatedError.plan("loss", why)
+            op = self._unreviewed[0]
+            instead = f"use `{op.instead}`" if op.instead else "use operations that are (docs/security.md)"
+            why = f"the loss uses {op.name!r}, which was not reviewed for private data"
+            raise FederatedError.trainer(why, instead)
 
     def may_join(self, execution: Execution) -> bool:
         """Return whether a worker may train together with others: nothing restricts its data, and no step is its own.
@@ -309,34 +311,34 @@ class LoopOp:
 
     def process(self, execution: _Execution) -> Nested:
         """Compute the result, and let others go first from time to time."""
-        weights, correction, *tensors = execution.args
-        weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
-        fixed, parts = self._arrange(tensors)
-        versions, protect = list(map(change_count, tensors)), self._protect_generator(execution)
-        if execution.company is not None and self.may_join(execution):
-            member = Member(
-                execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
-            )
-            try:
-                return execution.company.train(member)
-            finally:
-                self._require_unchanged(execution, versions)
-        if self.is_training:
-            loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction)
-        else:
-            loop = loops.evaluate(self.task, weights, fixed, parts)
+        versions = list(map(change_count, execution.args[2:]))
         try:
-            while True:
-                with protect(), torch.enable_grad():
-                    result = loops.run_turn(loop)
-                if result is not None:
-                    break
-                execution.worker.yield_turn()
-                self._require_unchanged(execution, versions)
+            result = self._run(execution, versions)
         finally:
             self._require_unchanged(execution, versions)
         execution.lineage = lineage_of(execution.parents)
         return result
+
+    def _run(self, execution: _Execution, versions: list[int | None]) -> Nested:
+        weights, correction, *tensors = execution.args
+        weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
+        fixed, parts = self._arrange(tensors)
+        if execution.company is not None and self.may_join(execution):
+            member = Member(
+                execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
+            )
+            return execution.company.train(member)
+
+        def yield_turn() -> None:
+            execution.worker.yield_turn()
+            self._require_unchanged(execution, versions)
+
+        turns = loops.Turns(yield_turn, self._protect_generator(execution))
+        if self.is_training:
+            loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction, turns.rest)
+        else:
+            loop = loops.evaluate(self.task, weights, fixed, parts)
+        return turns.run(loop)
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return what makes a context for the random numbers of a turn.

@@ -43,7 +43,7 @@ class Turn:
 @pytest.fixture
 def turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turn]:
     turn = Turn()
-    for module in ("syft_core.plans.running", "syft_torch.federated.training"):
+    for module in ("syft_core.plans.running", "syft_torch.federated.loops"):
         monkeypatch.setattr(f"{module}.TURN_SECONDS", -1)
     monkeypatch.setattr("syft_core.workers.party.worker.yield_turn", turn)
     yield turn

@@ -317,3 +317,51 @@ def test_a_recording_leaves_no_copy_of_the_state(hook: Any) -> None:
         assert [tensor.data_ptr() for tensor in tensors] == [weight.data_ptr()]
     finally:
         gc.enable()
+
+
+ZEROS: dict[str, tuple[Any, Any, Any]] = {
+    "labels from 1": (lambda x, y: torch.nn.functional.cross_entropy(x, y - 1), (3, 3), [1, 3, 2]),
+    "classes from 1": (lambda x, y: x * torch.nn.functional.one_hot(y - 1, 3), (3, 3), [1, 3, 2]),
+    "last of a length": (lambda x, y: x.gather(1, (y - 1)[:, None]), (3, 3), [1, 3, 2]),
+    "inverse": (lambda x, y: torch.linalg.inv(x) * y, (3, 3), [1, 3, 2]),
+    "Cholesky": (lambda x, y: torch.linalg.cholesky(x @ x.t()) + y, (3, 3), [1, 3, 2]),
+    "written": (lambda x, y: (x * 2).scatter_(1, (y - 1)[:, None], 0.0), (3, 3), [1, 3, 2]),
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+@pytest.mark.parametrize("as_pointers", [False, True])
+def test_what_fails_for_zeros_is_recorded(hook: Any, name: str, as_pointers: bool) -> None:
+    function, shape, numbers = ZEROS[name]
+    torch.manual_seed(0)
+    bob = sy.VirtualWorker(hook, id="bob")
+    x, y = torch.randn(shape), torch.tensor(numbers)
+    given = [x.clone().send(bob), y.clone().send(bob)]
+    shapes = {"args_shape": [shape, y.shape], "args_dtypes": [torch.float32, torch.int64]}
+
+    plan = sy.Plan("zeros", function, **({} if as_pointers else shapes)).build(*(given if as_pointers else ()))
+
+    assert torch.equal(plan(x, y), function(x, y))
+    assert torch.equal(plan.send(bob)(*given).get(), function(x, y))
+
+
+def test_a_gradient_is_recorded_behind_what_fails_for_zeros(hook: Any) -> None:
+    def differentiate(x: Any, y: Any) -> Any:
+        x = x.clone().requires_grad_()
+        return torch.autograd.grad(torch.nn.functional.cross_entropy(x, y - 1), x)[0]
+
+    x, y = torch.randn(3, 3), torch.tensor([1, 3, 2])
+
+    plan = sy.Plan("zeros", differentiate, args_shape=[(3, 3), (3,)], args_dtypes=[None, torch.int64]).build()
+
+    assert torch.equal(plan(x, y), differentiate(x, y))
+
+
+def test_an_error_of_the_form_or_of_given_values_is_raised(hook: Any) -> None:
+    with pytest.raises(RuntimeError, match="square"):
+        sy.Plan("form", lambda x: torch.linalg.inv(x), args_shape=[(2, 3)]).build()
+    with pytest.raises(RuntimeError, match="singular"):
+        sy.Plan("values", lambda x: torch.linalg.inv(x)).build(torch.zeros(2, 2))
+    plan = sy.Plan("zeros", lambda x: torch.linalg.inv(x), args_shape=[(2, 2)]).build()
+    with pytest.raises(RuntimeError, match="singular"):
+        plan(torch.zeros(2, 2))

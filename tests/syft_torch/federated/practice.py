@@ -145,6 +145,32 @@ def penalize_loss(output: Any, target: Any) -> Any:
     return loss + torch.autograd.grad(loss, output, create_graph=True)[0].square().sum()
 
 
+def whiten(output: Any, target: Any) -> Any:
+    return cross_entropy(output @ torch.linalg.inv(output.t() @ output), target)
+
+
+def pinball(output: Any, target: Any) -> Any:
+    quantiles = torch.tensor([0.1, 0.5, 0.9])
+    error = target[:, None] - output
+    return torch.max(quantiles * error, (quantiles - 1) * error).mean()
+
+
+def align(output: Any, target: Any) -> Any:
+    scores = torch.stack([output, output.flip(1), output * 2]).log_softmax(2)
+    ones = torch.ones_like(target)
+    return nn.CTCLoss()(scores, target.clamp(min=1)[:, None], 2 + ones, ones)
+
+
+def align_by_lengths(output: Any, target: Any) -> Any:
+    scores, count = torch.stack([output, output * 2]).log_softmax(2), len(target)
+    return nn.functional.ctc_loss(scores, target.clamp(min=1), (2,) * count, (1,) * count, zero_infinity=True)
+
+
+def select(output: Any, target: Any) -> Any:
+    mask = target > 0
+    return torch.where(mask, cross_entropy(output, target, reduction="none"), 0).sum() / mask.sum()
+
+
 def sgd(parameters: Any) -> Any:
     return optim.SGD(parameters, lr=0.1)
 
@@ -173,6 +199,11 @@ PRACTICE: dict[str, Practice] = {
     "gradient of the loss": (with_layer(nn.Tanh), penalize_loss, sgd),
     "normal distribution": (with_layer(nn.Tanh), normal, sgd),
     "categorical distribution": (with_layer(nn.Tanh), categorical, sgd),
+    "inverse of a matrix that is singular for zeros": (with_layer(nn.Tanh), whiten, sgd),
+    "quantiles": (with_layer(nn.Tanh), pinball, sgd),
+    "CTC": (with_layer(nn.Tanh), align, sgd),
+    "CTC of lengths": (with_layer(nn.Tanh), align_by_lengths, sgd),
+    "a loss of the samples that a mask selects": (with_layer(nn.Tanh), select, sgd),
     "mean squares": (with_layer(nn.Tanh), lambda o, t: mse_loss(o, nn.functional.one_hot(t, 3).float()), sgd),
     "parts of the parameters": (
         with_layer(nn.Tanh),

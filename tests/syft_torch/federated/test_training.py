@@ -34,7 +34,8 @@ from syft_worker.quotas import QuotaGuard
 torch = pytest.importorskip("torch")
 
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
-from syft_torch.federated.training import Evaluate  # noqa: E402
+from syft_torch.federated import loops  # noqa: E402
+from syft_torch.federated.training import Evaluate, Train  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
 from ...meanwhile import meanwhile  # noqa: E402
@@ -284,6 +285,60 @@ def test_data_that_changes_meanwhile_ends_the_training(setting: Setting) -> None
 
     with meanwhile(setting.worker, lambda _message: x.value.add_(1)), changed:
         setting.location.ask(setting.message(settings={**setting.settings, "epochs": 4000}))
+
+
+def make_search(hook: Any, bob: Any, is_random: bool = False) -> Setting:
+    """Return a setting in which an epoch is one step, which computes the loss many times."""
+    layers = [torch.nn.Linear(4, 8), *[torch.nn.Dropout(0.1)] * is_random, torch.nn.Linear(8, 3)]
+    setting = Setting(hook, bob, model=torch.nn.Sequential(*layers))
+    setting.make = lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=20, tolerance_grad=0.0, tolerance_change=0.0)
+    return setting
+
+
+def train_in_one_step(setting: Setting) -> list[Any]:
+    return setting.train(settings={**setting.settings, "batch_size": SAMPLES, "epochs": 1}, plans=setting.plans[:1])
+
+
+@pytest.mark.parametrize("is_random", [False, True], ids=["fixed", "random"])
+def test_others_get_turns_within_a_step_of_many_losses(
+    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch, is_random: bool
+) -> None:
+    setting = make_search(hook, bob, is_random)
+    expected, state = train_in_one_step(setting), torch.get_rng_state()
+    monkeypatch.setattr(loops, "TURN_SECONDS", -1)
+
+    def use(_message: Any) -> None:
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.is_grad_enabled()
+        turns.append(torch.ones(1).send(bob).get().item())
+
+    turns: list[float] = []
+    with meanwhile(bob, use, Train):
+        found = train_in_one_step(setting)
+
+    assert turns == [1.0] * len(turns)
+    assert len(turns) > 20
+    assert all(map(torch.equal, found, expected))
+
+
+def test_data_that_becomes_private_within_a_step_ends_the_training(
+    hook: Any, bob: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = make_search(hook, bob)
+    monkeypatch.setattr(loops, "TURN_SECONDS", -1)
+    entry, losses = look(bob, setting.data[0]._id_at_location), Countdown(5)
+
+    def restrict(_message: Any) -> None:
+        if not losses.goes_on():
+            entry.restrict(frozenset({"zoe"}))
+
+    with (
+        meanwhile(bob, restrict, Train) as turns,
+        pytest.raises(OperandChangedError, match="meanwhile another command"),
+    ):
+        train_in_one_step(setting)
+
+    assert len(turns) == 5
 
 
 @pytest.mark.parametrize("field", ["weights", "correction"])

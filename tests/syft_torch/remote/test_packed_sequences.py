@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence  # noqa
 
 import syft_core as sy  # noqa: E402
 from syft_core.exceptions import NotCollocatedError, ValueRefusedError  # noqa: E402
+from syft_core.hook.chain import plain_below  # noqa: E402
 from tests.syft_torch.remote.architectures import differences, twins  # noqa: E402
 
 LENGTHS = torch.tensor([5, 3, 2])
@@ -73,20 +74,41 @@ def test_a_layer_that_checks_the_batch_size_needs_consent(bob: Any) -> None:
         run(layer, sequences().send(bob), LENGTHS.send(bob))
 
 
-def test_sequences_are_sorted_beforehand(bob: Any) -> None:
+def test_sequences_are_sorted_on_the_worker(bob: Any) -> None:
     layer, expected = twins(lambda: nn.LSTM(4, 3, batch_first=True))
-    unsorted = LENGTHS.flip(0)
-    here, _ = run(expected, sequences(), unsorted, enforce_sorted=False)
+    unsorted = torch.tensor([3, 5, 2])
+    here, lengths = run(expected, sequences(), unsorted, enforce_sorted=False)
+    here.sum().backward()
     layer.send(bob)
-    x, lengths = sequences().send(bob), unsorted.send(bob)
-    with pytest.raises(NotCollocatedError):
-        run(layer, x, lengths, enforce_sorted=False)
 
-    lengths, order = lengths.sort(descending=True)
     with sy.revealing("the size of the batch"):
-        there, _ = run(layer, x.index_select(0, order), lengths)
+        there, found = run(layer, sequences().send(bob), unsorted.send(bob), enforce_sorted=False)
+    there.sum().backward()
 
-    assert torch.equal(there.index_select(0, order.argsort()).get(), here)
+    assert torch.equal(there.get(), here)
+    assert torch.equal(found.get(), lengths)
+    assert differences(layer.get(), expected) == []
+
+
+@pytest.mark.parametrize("is_private", [False, True])
+def test_the_last_outputs_of_padded_sequences_are_those_of_packed_ones(bob: Any, is_private: bool) -> None:
+    layer, expected = twins(lambda: nn.GRU(4, 3, batch_first=True))
+    unsorted = torch.tensor([3, 5, 2])
+    _, last = expected(pack_padded_sequence(sequences(), unsorted, batch_first=True, enforce_sorted=False))
+    last.sum().backward()
+    layer.send(bob)
+    if is_private:
+        bob.load_data([sequences().private_tensor(["me"]).tag("#x"), unsorted.private_tensor(["me"]).tag("#lengths")])
+        x, lengths = (bob.search(tag)[0] for tag in ("#x", "#lengths"))
+    else:
+        x, lengths = sequences().send(bob), unsorted.send(bob)
+
+    found = torch.take_along_dim(layer(x)[0], (lengths - 1).view(-1, 1, 1), 1)[:, 0]
+    found.sum().backward()
+
+    torch.testing.assert_close(plain_below(bob.get_obj(found.id_at_location)), last[0])
+    for one, other in zip(layer.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(plain_below(bob.get_obj(one.id_at_location)).grad, other.grad)
 
 
 def test_the_form_of_private_sequences_is_not_disclosed(bob: Any) -> None:
@@ -94,5 +116,8 @@ def test_the_form_of_private_sequences_is_not_disclosed(bob: Any) -> None:
     bob.load_data([x.tag("#x")])
     (p,) = bob.search("#x")
 
-    with sy.revealing("a look"), pytest.raises(ValueRefusedError, match="it has not been reviewed"):
+    with (
+        sy.revealing("a look"),
+        pytest.raises(ValueRefusedError, match="reviewed.*use `torch.take_along_dim"),
+    ):
         pack_padded_sequence(p, LENGTHS.send(bob), batch_first=True)
