@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from syft_core.values import Function
-
 _NEVER = -1e30
 """The logarithm of a probability of zero: with infinity, gradients would be NaN."""
 
@@ -100,7 +98,7 @@ def _alternate(even: torch.Tensor, odd: torch.Tensor, last: float) -> torch.Tens
     return functional.pad(torch.stack([even, odd], 2).flatten(1), (0, 1), value=last)
 
 
-def _ctc_loss_by_number(
+def ctc_loss_by_number(
     log_probs: torch.Tensor,
     targets: torch.Tensor,
     input_lengths: Any,
@@ -111,7 +109,3 @@ def _ctc_loss_by_number(
 ) -> torch.Tensor:
     name = ("none", "mean", "sum")[reduction]
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, name, zero_infinity)
-
-
-DEFINITIONS: dict[Function, Function] = {functional.ctc_loss: ctc_loss, torch.ctc_loss: _ctc_loss_by_number}
-"""By the function of torch in whose place they run on remote tensors."""

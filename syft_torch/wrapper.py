@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import torch
 
 from syft_core.exceptions import OperationNotAllowedError, ValueRefusedError, WrapperLeakError
+from syft_core.features import Later
 from syft_core.hook.argument_plans import NO_PLAN
 from syft_core.hook.attributes import FrameworkAttributes, Op, OpTable
 from syft_core.hook.chain import end_of
@@ -17,7 +18,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import are_names
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
-from syft_torch import links, sequences
+from syft_torch import links
 from syft_torch.isolation import make_tracing_error
 from syft_torch.native import TorchTensor, name_instead_of_numpy
 from syft_torch.storage import RemoteStorage
@@ -225,11 +226,18 @@ _MANY = 32
 _GET_ITEM = torch.Tensor.__getitem__
 
 
+_DEFINED: dict[Function, Function] = {
+    torch.nn.functional.ctc_loss: Later("syft_torch.sequences:ctc_loss"),
+    torch.ctc_loss: Later("syft_torch.sequences:ctc_loss_by_number"),
+}
+"""By the function of torch in whose place they run on remote tensors."""
+
+
 def call(func: Function, args: Args, kwargs: Kwargs) -> Nested:
     """Call a function of torch on wrappers."""
     if _is_tracing():  # The trace would record the worker's tensors as constants, and print them.
         raise make_tracing_error()
-    definition = sequences.DEFINITIONS.get(func)
+    definition = _DEFINED.get(func)
     if definition is not None and any(getattr(value, "location", None) for value in (*args, *kwargs.values())):
         return definition(*args, **kwargs)
     op = Wrapper.ops.by_func.get(func) or _find_creator(func, args)
