@@ -107,5 +107,6 @@ def ctc_loss_by_number(
     reduction: int = 1,
     zero_infinity: bool = False,
 ) -> torch.Tensor:
+    """Return ``ctc_loss``, with the reduction as `torch.ctc_loss` takes it: a number."""
     name = ("none", "mean", "sum")[reduction]
     return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, name, zero_infinity)
