@@ -92,7 +92,7 @@ INSTEAD = {
     "_pack_padded_sequence": "torch.take_along_dim(rnn(p)[0], (lengths - 1).view(-1, 1, 1), 1)[:, 0]",
     "as_strided": "p.unfold(0, 2, 1)",
     "bincount": "torch.nn.functional.one_hot(p.long(), 10).sum(0)",
-    "corrcoef": "torch.nn.functional.cosine_similarity(p[0] - p[0].mean(), p[1] - p[1].mean(), dim=0)",
+    "corrcoef": "torch.nn.functional.cosine_similarity((c := p - p.mean(1, keepdim=True))[:, None], c, dim=2)",
     "cov": "(p - p.mean(1, keepdim=True)) @ (p - p.mean(1, keepdim=True)).T / (p.shape[1] - 1)",
     "eig": "torch.linalg.eigh(p)",
     "eigvals": "torch.linalg.eigvalsh(p)",

@@ -112,3 +112,25 @@ def test_a_refusal_suggests_a_line_that_runs(bob: Any, framework: str, line: str
     for advice in advised:
         whole = "gcd" in advice
         run(advice.removeprefix("p = "), point_to(bob, framework, is_private, whole) if whole else p.copy())
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("bincount", lambda p: torch.bincount(p.long().flatten(), minlength=10)),
+        ("corrcoef", torch.corrcoef),
+        ("cov", torch.cov),
+        ("histogram", lambda p: torch.histogram(p, 10, range=(0.0, 1.0)).hist),
+        ("linspace", lambda _p: torch.linspace(0, 1, 10)),
+        ("gaussian_nll_loss", lambda p: torch.nn.functional.gaussian_nll_loss(p, p, p)),
+        ("embedding_bag", lambda p: torch.nn.functional.embedding_bag(p.long(), p)),
+        ("masked_select", lambda p: torch.masked_select(p, p > 0).mean()),
+    ],
+)
+def test_a_suggested_line_computes_the_same(operation: str, expected: Any) -> None:
+    p = torch.tensor([[0.1, 1.0, 0.3], [1.0, 0.5, 0.25], [1.25, 2.0, 0.75]])
+    p = p.flatten() if operation == "bincount" else p
+
+    found = run(torch_facts.INSTEAD[operation], p)
+
+    torch.testing.assert_close(found.to(torch.float32), expected(p).to(torch.float32))
