@@ -41,7 +41,7 @@ _NAMES = {
     "load_backend": "syft_core.plugins.manager:load_backend",
     "overloaded": "syft_core.hook.overload:overloaded",
 }
-# What changes while a program runs, and is therefore looked up each time.
+# Values that change while a program runs, and are therefore looked up each time.
 _CURRENT = {
     "local_worker": "syft_core.hook.hook:current_worker",
 }

@@ -60,7 +60,7 @@ class _Parser(argparse.ArgumentParser):
         return found
 
     def parse_known_args(self, args: Json = None, namespace: Json = None) -> Json:
-        """Parse what is known, and note which parser did."""
+        """Parse the known arguments, and remember which parser did."""
         found, unknown = super().parse_known_args(args, namespace)
         if not hasattr(found, "parser"):
             found.parser = self

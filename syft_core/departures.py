@@ -1,4 +1,4 @@
-"""The door for rules: what lets objects leave that the policy of a worker keeps, and what follows when they arrive."""
+"""Release rules: let objects leave that the policy of a worker withholds, and follow up when they have arrived."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from syft_core.registry import Registry
 
 
 class LedgerHistory(Protocol):
-    """What a rule takes from the ledger file when a worker starts."""
+    """The part of the ledger file that a rule needs when a worker starts."""
 
     def note(self, entry: Any) -> None:
-        """Take note of the next entry that names a request or a rule."""
+        """Process the next entry that names a request or a rule."""
 
 
 @dataclass(frozen=True)
 class ReleaseRule:
-    """Lets objects leave that the policy of a worker keeps, on conditions of its owner.
+    """Lets objects leave that the policy of a worker withholds, on conditions of its owner.
 
-    Rules are asked in the order in which they were registered, each about what the ones before it do not cover.
+    Rules are asked in order of registration, each about the objects that earlier rules do not cover.
     """
 
     cover: Callable[..., None]
-    """A function of a ``Leaving``, see ``workers/moving/departure.py``: call its ``cover`` for what may leave."""
+    """A function of a ``Leaving`` (``workers/moving/departure.py``), which calls its ``cover`` for what may leave."""
     finish: Callable[..., None]
-    """A function of the worker and a message: use up what let objects leave with the answer, because they have left."""
+    """A function of the worker and a message: use up the permissions of objects that have left with the answer."""
     undo: Callable[..., None]
-    """A function of the worker and messages: give back what would have let objects leave, because nothing has left."""
+    """A function of the worker and messages: give back the permissions of objects that have not left."""
     make_history: Callable[[], LedgerHistory]
-    """Return what takes note of the ledger of a worker."""
+    """Create the reader of a worker's ledger."""
 
 
 _arrivals: ContextVar[list[Callable[[], None]] | None] = ContextVar("arrivals", default=None)
@@ -69,5 +69,5 @@ def find_rules() -> list[ReleaseRule]:
 
 
 def register_rule(name: str, rule: ReleaseRule) -> None:
-    """Ask a rule about whatever the policy of a worker keeps; registering the same again has no effect."""
+    """Ask ``rule`` about everything the policy of a worker withholds; registering it again has no effect."""
     RULES.register(name, rule)

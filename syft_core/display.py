@@ -1,4 +1,4 @@
-"""Display: one line that a program replaces while it works or waits, in a terminal, a notebook or the log."""
+"""Display: one line that a program updates while it works or waits, in a terminal, a notebook or the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 WIDTH = 100
 LOG_SECONDS = 60.0
-"""How often the log gets the line at most."""
+"""The shortest time between two lines in the log."""
 
 
 class Display(Protocol):
@@ -19,7 +19,7 @@ class Display(Protocol):
         """Replace the line."""
 
     def end(self) -> None:
-        """Leave the line as it is, and begin another one."""
+        """Keep the line, and begin another one."""
 
 
 class Terminal:
@@ -35,7 +35,7 @@ class Terminal:
         self._is_begun = True
 
     def end(self) -> None:
-        """Begin another line, if there is one to end."""
+        """End the current line, if there is one."""
         if self._is_begun:
             sys.stderr.write("\n")
             sys.stderr.flush()

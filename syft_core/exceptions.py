@@ -111,7 +111,7 @@ class Text:
 
 
 class SyftError(Exception):
-    """The base class of all errors raised on purpose."""
+    """Base class of all errors that syft-core raises on purpose."""
 
     def __str__(self) -> str:
         return printable(super().__str__(), lines=True)
@@ -180,7 +180,7 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
 
     @classmethod
     def not_in_table(cls, framework: str, name: str, near: Iterable[str]) -> OperationNotAllowedError:
-        """Name the nearest operations, and explain how to allow this one."""
+        """Name the nearest operations, and explain how to allow one."""
         near = list(near)
         hint = f"use {' or '.join(near)}, or " if near else ""
         return cls(
@@ -207,7 +207,7 @@ class OperationNotAllowedError(HookError, TypeError, RuntimeError):
     def without_rule(
         cls, layer: str, name: str, operation: str, reveals: bool, alternative: str | None = None
     ) -> OperationNotAllowedError:
-        """Explain why a layer that encodes values does not run an operation on the encoding, and what does the same."""
+        """Explain why a layer that encodes values does not run an operation on the encoding; name an alternative."""
         why = "it would reveal a value" if reveals else "the layer encodes its values and has no rule for it"
         advice = f"{alternative}, or " if alternative else ""
         advice = f"{advice}fetch the value and decode it first, for instance `x.get().float_precision()`"
@@ -397,11 +397,10 @@ class SessionLostError(ConnectionLostError):
     """A worker has forgotten the session of its client, and with it the objects that are not published."""
 
     worker: object
-    """The id of the worker."""
 
     @classmethod
     def on(cls, worker: object, why: str = "the worker has forgotten it") -> SessionLostError:
-        """Name the worker, and what happened."""
+        """Name the worker and the reason."""
         error = cls(
             f"cannot continue the session on worker {worker!r}: {why}; unpublished objects are gone: find the "
             f"published ones with `search`, and send the others again"
@@ -758,7 +757,7 @@ class OperationFailedError(WorkerError, RuntimeError):
 
 
 class OperandChangedError(WorkerError):
-    """While a command let others go first, one of them changed an object that it uses, or who may have the object."""
+    """While a command waited, another one changed an object that it uses, or who may have that object."""
 
     during = Text(
         "cannot finish {name!r} on worker {worker!r}: meanwhile another command changed what it uses, or who may have "
@@ -784,15 +783,16 @@ class SerdeError(SyftError, ValueError):
 
 
 def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the question whether the most similar of the known names is meant; ``otherwise`` if none is similar."""
+    """Return "did you mean ...?" for the most similar known name, or ``otherwise`` if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def how_to_install(package: str) -> str:
-    """Return the command that installs a package that a feature needs, in a version that fits.
+    """Return the command that installs a package that a feature needs, in a compatible version.
 
-    Advise the package itself, never an extra of this project: its name belongs to another project on the public index.
+    Name the package itself, never an extra of this project: the project's name belongs to another one on the public
+    index.
     """
     try:
         needed = requires("syft-core") or []
@@ -804,18 +804,16 @@ def how_to_install(package: str) -> str:
 
 
 def _ask_owner(cls: type[E], what: str, location: str, instead: str) -> E:
-    """Refuse an operation on private values, and name another one, or how to ask for them."""
+    """Refuse an operation on private values; name an alternative, or how to ask the owner."""
     return cls(
         f'cannot run {what} private values on {location!r}; {_use(instead)}ask the owner for them: `p.request("why")`'
     )
 
 
 def _use(instead: str) -> str:
-    """Return the start of an advice that names another operation, if there is one."""
     return f"use `{instead}`, or " if instead else ""
 
 
 def _suggest(near: Iterable[str]) -> str:
-    """Return the start of an advice that names the nearest entries, if there are any."""
     names = " or ".join(near)
     return f"did you mean {names}? otherwise " if names else ""

@@ -1,8 +1,8 @@
-"""Features: what plugins offer, described in literals, so that nothing of it is loaded before it is used.
+"""Features: descriptions of what plugins offer, in literals, so that nothing is loaded before it is used.
 
-A table of the kernel that misses a key asks here whether a feature offers it, and looks again after the feature was
-loaded. The keys are those of this table, which plugins fill when they are registered: nothing else is ever imported,
-whatever a peer sends.
+A kernel table that misses a key asks here whether a feature offers it, and looks again after loading that feature. The
+keys are those of this table, which plugins fill when they are registered: nothing else is ever imported, whatever a
+peer sends.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ KeyTable: TypeAlias = Literal["name", "code", "error", "package", "encoded", "ki
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """Describes what a plugin offers, and which module registers it when something of it is first used."""
+    """Describes what a plugin offers, and the module to load on first use."""
 
     name: str
-    """The name in `syft-core plugins`."""
+    """The name in ``syft-core plugins``."""
     module: str
-    """The module with its hooks, which is registered as a plugin when the feature is loaded."""
+    """The module with its hooks; it is registered as a plugin when the feature is loaded."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The names that it adds to ``syft_core``, with their import paths."""
+    """Names it adds to ``syft_core``, with their import paths."""
     codes: Collection[int] = ()
-    """The wire codes of its messages and codecs."""
+    """Wire codes of its messages and codecs."""
     errors: Collection[str] = ()
-    """The qualified names of the errors that it sends."""
+    """Qualified names of the errors it sends."""
     packages: Collection[str] = ()
-    """The packages and modules with its classes: layers, messages, errors, and objects that workers store."""
+    """Packages and modules with its classes: layers, messages, errors, and objects that workers store."""
     encodes: Collection[str] = ()
     """Packages of others for whose classes it has codecs."""
     kinds: Collection[str] = ()
-    """The kinds of objects, in results of a search, that it has pointers for."""
+    """Kinds of objects, in search results, for which it has pointers."""
     rules: Collection[str] = ()
-    """The rules with which it lets objects leave that a policy keeps."""
+    """Rules by which it lets objects leave that a policy withholds."""
     sections: Collection[str] = ()
-    """The import paths of its sections in the conformance suite of backends."""
+    """Import paths of its sections in the conformance suite of backends."""
     protocols: Collection[str] = ()
-    """The protocols on shares that it adds to those of encrypted computation."""
+    """Protocols on shares that it adds to encrypted computation."""
     requires: str | None = None
-    """A module without which it is not offered: the hook of a framework, which no peer can make a worker load."""
+    """A module that must be loaded first: the hook of a framework, which no peer can make a worker load."""
 
     def list_keys(self) -> Iterator[tuple[KeyTable, int | str]]:
         """Yield the keys that load the feature, with their tables."""
@@ -67,7 +67,7 @@ class Feature:
 class Features:
     """The features of this process by the keys that load them.
 
-    Which features are loaded, and in which order, makes no difference: what is missed is loaded.
+    Features are loaded on demand; which ones, and in which order, makes no difference.
     """
 
     def __init__(self, plugins: Callable[[], object]) -> None:
@@ -80,7 +80,7 @@ class Features:
         self._here = threading.local()
 
     def declare(self, *features: Feature, load: Callable[[Feature], None]) -> None:
-        """Add features, each of which ``load`` loads, or none if a key is taken. It may be called more than once."""
+        """Add features, which ``load`` loads later; add none if a key is taken. May be called repeatedly."""
         self.require_free(features)
         for feature in features:
             self._by_key.update(dict.fromkeys(feature.list_keys(), feature))
@@ -96,14 +96,14 @@ class Features:
                     raise AlreadyRegisteredError.of("features", f"the {key[0]} {key[1]!r}")
 
     def load(self, table: KeyTable, key: object) -> bool:
-        """Load the feature that offers a key of a table; return whether there is one, so that one must look again."""
+        """Load the feature that offers a key of a table; return whether there is one."""
         feature = self._find(table, key) if isinstance(key, int | str) else None
         if feature is not None:
             self._load(feature)
         return feature is not None
 
     def load_all(self, table: KeyTable | None = None) -> None:
-        """Load the features that offer anything, or any key of one table, in the order of their declaration."""
+        """Load all features, or those that offer a key of one table, in the order of declaration."""
         self._discover()
         for feature in list(self):
             if table is None or any(found == table for found, _key in feature.list_keys()):
@@ -125,7 +125,7 @@ class Features:
                 self._load_module("encoded", base.__module__)
 
     def resolve(self, name: str) -> Nested:
-        """Load the feature that adds a name to ``syft_core``, and return what it names."""
+        """Load the feature that adds a name to ``syft_core``, and return the named object."""
         feature = self._find("name", name)
         if feature is None:
             raise NotRegisteredError.of("features", repr(name), (), "install the package that provides it")
@@ -160,7 +160,6 @@ class Features:
         return self._by_key.get((table, key))
 
     def _discover(self) -> None:
-        """Find the installed plugins, if that has not been done."""
         if not self._is_discovered and not vars(self._here).get("is_discovering"):
             self._here.is_discovering = True
             try:
@@ -203,7 +202,7 @@ class Later:
 
     @functools.cached_property
     def found(self) -> Nested:
-        """What is at the path."""
+        """The object at the path."""
         return pkgutil.resolve_name(self.path)
 
     def __get__(self, instance: object, owner: type | None = None) -> Nested:
@@ -216,7 +215,7 @@ class Later:
 
 
 def later(path: str) -> Nested:
-    """Return ``Later(path)``, with the type of what is there: for attributes whose class declares another type."""
+    """Return ``Later(path)``, typed as the object there: for attributes whose class declares another type."""
     return Later(path)
 
 

@@ -13,7 +13,7 @@ from syft_core.exceptions import ConfigurationError
 TEMPORARY = ".new"
 """The suffix of a file that is being written; a crash may leave one."""
 RESERVE = 64 * 2**20
-"""How many bytes of a disk are left free, except for what must be recorded: users must not be able to fill it."""
+"""Bytes of a disk kept free for essential records: users must not be able to fill it."""
 
 
 def write_file(path: Path, *parts: bytes | memoryview, mode: int = 0o600, replace: bool = True) -> None:
@@ -43,7 +43,7 @@ def write_file(path: Path, *parts: bytes | memoryview, mode: int = 0o600, replac
 
 
 def has_room(path: Path, size: int = 0) -> bool:
-    """Return whether the disk of a file or folder has room for so many bytes besides the reserve."""
+    """Return whether the disk of a file or folder has room for ``size`` bytes in addition to the reserve."""
     disk = os.statvfs(path)
     return disk.f_bavail * disk.f_frsize >= size + RESERVE
 
@@ -65,7 +65,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def lock_folder(folder: Path, wait: bool = True) -> Iterator[None]:
-    """Keep other processes that do the same out of a folder; without ``wait``, raise ``BlockingIOError``."""
+    """Lock a folder against other processes that use this lock; without ``wait``, raise ``BlockingIOError``."""
     import fcntl  # noqa: PLC0415  # only POSIX systems have it
 
     handle = os.open(folder, os.O_RDONLY)
@@ -77,7 +77,7 @@ def lock_folder(folder: Path, wait: bool = True) -> Iterator[None]:
 
 
 def require_secrecy(path: Path) -> None:
-    """Raise if others than its owner can read or write a file."""
+    """Raise if anyone except the owner of a file can read or write it."""
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         raise ConfigurationError(

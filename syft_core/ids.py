@@ -11,7 +11,7 @@ from syft_core.exceptions import IdNotUniqueError
 
 ID_BITS = 62
 BATCH = 256
-"""How many ids are generated at once; a system call per id would cost more than creating the object."""
+"""The number of ids generated at once; a system call per id would cost more than creating the object."""
 
 
 class IdProvider:

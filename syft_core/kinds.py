@@ -11,30 +11,30 @@ from syft_core.features import FEATURES
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """What a worker does with the objects of one class when it stores them."""
+    """How a worker stores the objects of one class."""
 
     name: str
-    """The kind in the results of a search."""
+    """The kind in search results."""
     require_usable: Callable[..., None]
-    """A function of the worker and the object: raise unless the worker can use it."""
+    """A function of the worker and the object: raise unless the worker can use the object."""
     bind: Callable[..., object]
     """A function of the worker and the stored object: connect it with the objects on the worker that it needs."""
     bytes_of: Callable[..., int]
-    """Return how many bytes an object takes."""
+    """Return the size of an object in bytes."""
 
 
 KINDS: dict[type, ObjectKind] = {}
 
 
 def find_kind(cls: type) -> ObjectKind | None:
-    """Return what a worker does with objects of a class, if a feature lets it store them."""
+    """Return how a worker stores objects of a class, or None if no feature supports them."""
     if cls not in KINDS:
         FEATURES.load_type(cls)
     return KINDS.get(cls)
 
 
 def register_kind(cls: type, kind: ObjectKind) -> None:
-    """Let workers store objects of a class; registering the same again has no effect."""
+    """Let workers store objects of a class; registering the same kind again has no effect."""
     if KINDS.get(cls, kind) != kind:
         raise AlreadyRegisteredError.of("kinds of objects", cls.__name__)
     KINDS[cls] = kind

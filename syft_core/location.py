@@ -24,7 +24,7 @@ WorkerLike: TypeAlias = "Id | Party | Location"
 
 
 class Party(Owner, Protocol):
-    """The worker that owns a pointer, as far as the pointer uses it."""
+    """The worker that owns a pointer, as far as pointers need it."""
 
     def location_of(self, worker: WorkerLike) -> Location:
         """Return the location of another worker, given as an id, a worker or a location."""
@@ -37,7 +37,7 @@ class Party(Owner, Protocol):
 
 
 class Sending(Party, Protocol):
-    """The worker that owns a pointer, as far as sending uses it."""
+    """The worker that owns a pointer, as far as sending needs it."""
 
     def register_obj(self, obj: object, obj_id: Id | None = None) -> None:
         """Store an object permanently."""
@@ -46,11 +46,11 @@ class Sending(Party, Protocol):
         """Store a tensor that receives the gradient of its copy on another worker, and return its id."""
 
     def drop_origin(self, id: Id) -> None:
-        """Remove a tensor of which the copy could not be sent."""
+        """Remove a tensor whose copy could not be sent."""
 
 
 class Histories:
-    """The histories that a client has recorded for tensors in graphs; a change in place may make them incomplete."""
+    """The histories that a client has recorded for tensors in graphs; an in-place change may make them incomplete."""
 
     are_complete: bool = True
 
@@ -69,13 +69,13 @@ class Location(ABC):
     is_parallel: bool = False
     """Whether the worker executes commands while the client goes on."""
     records: bool = False
-    """Whether the commands are recorded for a plan, so that local tensors in them become constants."""
+    """Whether the commands are recorded for a plan, which turns their local tensors into constants."""
     form_epoch: int = 0
-    """Incremented whenever pointers must no longer trust the forms they know."""
+    """Incremented whenever the forms that pointers know may be outdated."""
     gradient_epoch: int = 0
-    """Incremented whenever pointers must no longer trust the gradients they know."""
+    """Incremented whenever the gradients that pointers know may be outdated."""
     failures: int = 0
-    """How often the worker reported a failure, or forgot its session with the client."""
+    """How often the worker reported a failure, or forgot the client's session."""
     uncertain_gradients: bool = False
     """Whether non-leaf tensors may retain gradients, so that a backward pass invalidates all known gradients."""
 
@@ -103,9 +103,9 @@ class Location(ABC):
         """Send a message and return the answer; raise the worker's error."""
 
     def submit(self, message: Message) -> Callable[[], Outcome]:
-        """Send a message, and return a function that waits for the answer, and returns it or raises the error.
+        """Send a message; return a function that waits for the answer, and returns it or raises the error.
 
-        So a client sends requests to several workers before it waits for the first.
+        A client can thus send requests to several workers before it waits for the first.
         """
         try:
             answer = self.ask(message)
@@ -120,7 +120,7 @@ class Location(ABC):
     def give(self, ids: Sequence[Id], objects: list[Tensor]) -> None:
         """Send objects and give up ownership of them, so that a worker in this process need not copy them.
 
-        Remove each from ``objects`` when it is sent: if this fails, those that are left were not sent.
+        Remove each from ``objects`` once it is sent: after a failure, the remaining ones were not sent.
         """
         while objects:
             message = Store(ids[-len(objects)], objects.pop(0), given=True)
@@ -139,14 +139,14 @@ class Location(ABC):
 
     @abstractmethod
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Queue the lease of a dropped pointer for release. Called by finalizers: it must not wait or fail."""
+        """Queue the release of a dropped pointer's lease. Called by finalizers: it must neither wait nor fail."""
 
     @abstractmethod
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
         """Return the forms of objects, or of an attribute of each; None for an attribute that is None."""
 
     def note_fact(self, _op: Op, _pointer: Tensor, _args: Args, _kwargs: Kwargs, fact: Nested) -> Nested:
-        """Return what the program gets for a fact about the form of an object: the fact, unless a plan is recorded."""
+        """Return a fact about the form of an object; while a plan is recorded, return what stands for it."""
         return fact
 
     def peek(self, id: Id, attr: str | None = None) -> Tensor:
@@ -164,21 +164,21 @@ class Location(ABC):
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:  # noqa: B027  # most need none
         """Let this worker reach another one on behalf of the client, for some objects there.
 
-        Workers of one process reach each other anyway.
+        Not needed between workers of one process.
         """
 
     def accept_ticket(self, ticket: str, peer: Peer) -> None:  # noqa: B027  # most need none
         """Use a ticket of this worker for requests on behalf of ``peer``; ignored where none is needed."""
 
     def forget_peer(self, peer: Peer) -> None:  # noqa: B027  # most need none
-        """Drop the tickets and connections of a peer that is gone."""
+        """Drop the tickets and connections of a peer that has left."""
 
     def note_alias(self, id: Id) -> None:
         """Record that the client may have several pointers to an object."""
         self.aliased.add(id)
 
     def requests(self) -> list[Outcome]:
-        """Return the release requests of this client's user to the worker, the oldest first."""
+        """Return the release requests of this client's user to the worker, oldest first."""
         found: list[Outcome] = FEATURES.resolve("RequestHandle").find_all(self)
         return found
 

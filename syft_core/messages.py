@@ -1,7 +1,7 @@
-"""The messages between workers, the facts about each, and the door at which a feature registers its own.
+"""The messages between workers, the facts about each, and the function with which features register more.
 
 The caller chooses the ids of results: the tensors in the result of a command get the ids ``result``, ``result + 1``, …
-in order. So the caller can continue without waiting for a reply.
+in order. The caller can therefore continue without waiting for a reply.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from syft_core.serde import Codec, Context, codecs
 from syft_core.values import Args, Payload
 
 Find = Callable[[Any, Id], tuple[Id, ...]]
-"""A function of a message and the id of the worker that receives it."""
+"""A function of a message and the id of the receiving worker."""
 
 
 def _no_ids(_message: object, _receiver: Id) -> tuple[Id, ...]:
@@ -32,39 +32,40 @@ def _no_ids(_message: object, _receiver: Id) -> tuple[Id, ...]:
 
 @dataclass(frozen=True)
 class MessageFacts:
-    """What a kind of message does with stored objects, for everything that treats all kinds alike."""
+    """What a kind of message does with stored objects, for code that treats all kinds alike."""
 
     text: Callable[..., str] = lambda message: type(message).__name__
-    """What it does, in a few words for traces and logs; never a value."""
+    """Describes the message in a few words for traces and logs; never a value."""
     uses: Find = _no_ids
     """The ids of the stored objects that it names; its ``operands`` may point to others."""
     creates: Find = _no_ids
-    """The ids that the sender chooses for new objects there; further results have the next numbers."""
+    """The ids that the sender chooses for new objects; further results get consecutive ids."""
     replaces: Find = _no_ids
-    """The ids under which it stores another object in place of the one that is there."""
+    """The ids under which it replaces the stored object."""
     copies: Find = _no_ids
-    """The ids of the objects that the receiver copies, to keep the copies."""
+    """The ids of objects that the receiver copies and keeps."""
     sends: Find = _no_ids
-    """The ids of the objects whose values the receiver sends to somebody."""
+    """The ids of objects whose values the receiver sends to another party."""
     takes: Find = _no_ids
-    """The ids of the objects that are removed when the answer is sent."""
+    """The ids of objects that are removed once the answer is sent."""
     leases: Callable[..., int] = lambda _message: 0
-    """How many leases it adds at least, apart from those on new objects."""
+    """The minimum number of leases it adds, apart from those on new objects."""
     mandate: Find | None = None
-    """What a ticket must name, if a worker sends the message for a client; None if no ticket is enough."""
+    """The objects that a ticket must name for a worker to send the message for a client; None if no ticket suffices."""
     gives: str = ""
-    """The field with the object that the receiver stores, if there is one."""
+    """The field with the object that the receiver stores, if any."""
     stores_results: bool = False
     """Whether the tensors in its result stay on the receiver; the reply names them."""
     returns_objects: bool = False
     """Whether the reply contains objects, which then belong to the sender of the message."""
     is_personal: bool = False
-    """Whether it changes what the receiver keeps for its client: tickets, channels. Nobody can send it on behalf of
-    others, because the sender itself claims for whom it acts."""
+    """Whether it changes per-client state of the receiver: tickets, channels. Nobody can send it on behalf of others,
+    because the sender itself claims for whom it acts.
+    """
     waits: bool = False
-    """Whether its handler may wait for other parties, or let others go first; its operands are held meanwhile."""
+    """Whether its handler may wait for other parties or yield to other commands; its operands are held meanwhile."""
     is_urgent: bool = False
-    """Whether others wait for the receiver to execute it, so that it is not buffered."""
+    """Whether others wait for its execution, so that it is not buffered."""
     is_note: bool = False
     """Whether it has no reply unless it is refused, and writes its own frames; see ``Note``."""
 
@@ -86,27 +87,26 @@ class Message:
     def operands(self) -> Args:
         """All fields that may contain pointers to stored objects, whatever their names.
 
-        A pointer in the object that a message gives to the receiver leads elsewhere.
+        Pointers within an object that is given to the receiver point elsewhere.
         """
         return tuple([getattr(self, name) for name in _name_open_fields(type(self))])  # type: ignore[arg-type]  # classes are hashable
 
 
 @cache
 def _name_open_fields(kind: type[Message]) -> list[str]:
-    """Return the names of the fields that may have values of any type, or contain such values."""
     annotations = {field.name: str(field.type) for field in fields(kind) if field.name != kind.facts.gives}
     return [name for name, annotation in annotations.items() if _ANY in _ALIASES.get(annotation, annotation)]
 
 
 class Note(Protocol):
-    """A message that a transport sends as frames of its own, the first of which begins with the wire code."""
+    """A message that a transport sends in its own frames, the first of which begins with the wire code."""
 
     def to_frames(self) -> list[Any]:
         """Return the message as frames."""
 
     @classmethod
     def from_frames(cls, fields: list[Any], rest: Sequence[Any]) -> Message:
-        """Return the message with these fields, which follow the wire code, and further frames."""
+        """Create the message from these fields, which follow the wire code, and further frames."""
 
 
 def _one(message: Any, _receiver: Id) -> tuple[Id, ...]:
@@ -123,7 +123,7 @@ def _result(message: Any, _receiver: Id) -> tuple[Id, ...]:
 
 @dataclass(slots=True)
 class Store(Message):
-    """Store an object under an id: as long as there is a pointer to it or, if published, permanently."""
+    """Store an object under an id: for as long as it has pointers or, if published, permanently."""
 
     code: ClassVar[int] = 300
     facts: ClassVar[MessageFacts] = MessageFacts(
@@ -161,7 +161,7 @@ class Run(Message):
     kwargs: dict[str, Any] | None
     result: int
     modes: str | None = None
-    """The caller's modes that affect the operation, e.g. grad mode; None within one process, where they are shared."""
+    """The caller's modes that affect the operation, such as grad mode; None within one process, which shares them."""
     count: int = -1
     """The predicted number of tensors in the result; -1 if the caller needs the result."""
 
@@ -175,7 +175,7 @@ class Run(Message):
 class Fetch(Message):
     """Fetch an object, or an attribute of one; with ``keep`` the object stays.
 
-    With ``known``, only an object that was computed from nothing but what the sender has sent itself.
+    With ``known``, fetch only an object that was computed exclusively from what the sender sent.
     """
 
     code: ClassVar[int] = 302
@@ -198,7 +198,7 @@ class Fetch(Message):
 
 @dataclass(slots=True)
 class FetchAll(Message):
-    """Fetch several objects: all of them, or none if one may not leave."""
+    """Fetch several objects, or none if one of them may not leave."""
 
     code: ClassVar[int] = 314
     facts: ClassVar[MessageFacts] = MessageFacts(
@@ -238,7 +238,7 @@ class Forward(Message):
 
 @dataclass(slots=True)
 class Lease(Message):
-    """Add a lease on each object for the sender, or for ``holder``, to which the sender gives a pointer."""
+    """Add a lease on each object for the sender, or for ``holder``, to whom the sender gives a pointer."""
 
     code: ClassVar[int] = 304
     facts: ClassVar[MessageFacts] = MessageFacts(
@@ -256,12 +256,12 @@ class Release(Message):
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "release")
     ids: tuple[int | str, ...]
     lender: int | str | None = None
-    """The worker that gave the sender these pointers, if not the receiver."""
+    """The worker that gave the sender these pointers, unless it is the receiver."""
 
 
 @dataclass(slots=True)
 class Describe(Message):
-    """Return the forms of objects, or of the same attribute of each."""
+    """Return the forms of objects, or of one attribute of each."""
 
     code: ClassVar[int] = 306
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask the form", uses=_all, mandate=_all, waits=True)
@@ -271,7 +271,7 @@ class Describe(Message):
 
 @dataclass(slots=True)
 class AskSchema(Message):
-    """Return the schema of a table: what its owner says about its columns, and the id of its mock."""
+    """Return the schema of a table: its owner's description of the columns, and the id of its mock."""
 
     code: ClassVar[int] = 324
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask the columns", uses=_one, mandate=_one)
@@ -280,7 +280,7 @@ class AskSchema(Message):
 
 @dataclass(slots=True)
 class Tag(Message):
-    """Add tags or a description to an object; with ``publish`` keep it permanently."""
+    """Add tags or a description to an object; with ``publish``, keep it permanently."""
 
     code: ClassVar[int] = 307
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "tag", uses=_one)
@@ -292,7 +292,7 @@ class Tag(Message):
 
 @dataclass(slots=True)
 class Search(Message):
-    """Find objects by tags, ids and parts of descriptions; all must match."""
+    """Find objects that match all of the given tags, ids and parts of descriptions."""
 
     code: ClassVar[int] = 308
     facts: ClassVar[MessageFacts] = MessageFacts(
@@ -344,7 +344,7 @@ class GetBack(Message):
 
 @dataclass(slots=True)
 class GetTicket(Message):
-    """Return a ticket, with which the worker ``bearer`` may act for the sender on objects, existing or not."""
+    """Return a ticket with which the worker ``bearer`` may act for the sender on objects, existing or not."""
 
     code: ClassVar[int] = 321
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"get a ticket for {m.bearer}", is_personal=True)
@@ -354,7 +354,7 @@ class GetTicket(Message):
 
 @dataclass(slots=True)
 class Introduce(Message):
-    """Give the receiver a ticket of another worker, to reach it on behalf of the sender."""
+    """Give the receiver a ticket of another worker, which it may then reach on behalf of the sender."""
 
     code: ClassVar[int] = 322
     facts: ClassVar[MessageFacts] = MessageFacts(text=lambda m: f"introduce {m.worker}", is_personal=True)
@@ -364,7 +364,7 @@ class Introduce(Message):
 
 @dataclass(slots=True)
 class Redeem(Message):
-    """Use another ticket on a connection that was opened with one."""
+    """Use an additional ticket on a connection that was opened with one."""
 
     code: ClassVar[int] = 323
     ticket: str
@@ -379,7 +379,7 @@ class Batch(Message):
     """The number of the batch, per client and worker; the reply repeats it."""
     commands: tuple[Any, ...]
     asks: bool = False
-    """Whether the sender waits for a value, or for the first error since it last waited."""
+    """Whether the sender waits for a value, or for the first error since its last wait."""
     behalf: tuple[Any, ...] = ()
     """The peers on whose behalf the sender acts, see ``Peer.behalf``."""
 
@@ -394,14 +394,13 @@ class Placed(Message):
     code: ClassVar[int] = 310
     id: int
     form: Any = None
-    """Its form, for a client in another process."""
     framework: str = ""
     """Its framework, if the client does not know it."""
 
 
 @dataclass(slots=True)
 class Named(Message):
-    """A named tuple of a framework, which both sides look up by name in a table."""
+    """A named tuple of a framework; both sides look up its type by name in a table."""
 
     code: ClassVar[int] = 311
     framework: str
@@ -434,14 +433,14 @@ class Reply(Message):
 
 
 MAX_RESULTS = 1 << 16
-"""How many results one command may predict."""
+"""The maximum number of results that one command may predict."""
 
 Handler = Callable[[Any, Any, Peer], Any]
-"""A function of the worker, the message and its sender, which returns the answer."""
+"""A function of the worker, the message and its sender that returns the answer."""
 
 
 class _Handlers(dict[type[Message], Handler]):
-    """Handlers by kind of message; the feature with a kind that is missing is loaded."""
+    """Handlers by kind of message; a missing kind loads its feature."""
 
     def __missing__(self, kind: type[Message]) -> Handler:
         FEATURES.load("code", getattr(kind, "code", None))
@@ -451,14 +450,14 @@ class _Handlers(dict[type[Message], Handler]):
 
 
 HANDLERS: dict[type[Message], Handler] = _Handlers()
-"""The commands, with what a worker does when it receives one."""
+"""The handler of each command."""
 ABANDON: dict[type[Message], Handler] = {}
-"""What a worker does with a command that it skips, because an earlier one has failed; most do nothing."""
+"""What to do when a command is skipped because an earlier one failed; nothing for most commands."""
 _notes: dict[int, type[Note]] = {}
 
 
 def register_message(kind: type[Message], handler: Handler, abandon: Handler | None = None) -> None:
-    """Let workers handle a kind of message; registering the same again has no effect."""
+    """Let workers handle a kind of message; registering it again has no effect."""
     if HANDLERS.get(kind, handler) is not handler:
         raise AlreadyRegisteredError.of("messages", kind.__name__)
     if kind not in codecs.by_type:
@@ -471,7 +470,7 @@ def register_message(kind: type[Message], handler: Handler, abandon: Handler | N
 
 
 def find_handler(kind: type) -> Handler | None:
-    """Return what a worker does with a kind of message, or None if it is not a command."""
+    """Return the handler of a kind of message, or None if it is not a command."""
     try:
         return HANDLERS[kind]
     except KeyError:
@@ -479,7 +478,7 @@ def find_handler(kind: type) -> Handler | None:
 
 
 def read_note(frames: Sequence[Any]) -> Message:
-    """Return the note in frames that were received."""
+    """Decode a note from received frames."""
     try:
         code, *given = msgpack.unpackb(frames[0], use_list=False, max_array_len=16, max_ext_len=0)
         if code not in _notes:
@@ -499,13 +498,13 @@ _ANY = "Any"
 _ALIASES = {"Tensor": _ANY, "Args": f"tuple[{_ANY}, ...]", "Kwargs": f"dict[str, {_ANY}]"}
 """The names of ``values.py``."""
 MAX_BITS = 64
-"""How many bits an integer in a message may have: Python refuses to print very large ones."""
+"""The maximum number of bits of an integer in a message: Python refuses to print very large ones."""
 MAX_TEXT = 4096
-"""How many characters an id, a name or another text in a message may have: errors quote them, and compare them."""
+"""The maximum length of an id, a name or another text in a message: errors quote and compare them."""
 
 
 def _takes(annotation: str) -> tuple[frozenset[type], FieldCheck | None]:
-    """Return the types that a field of a message may have, and an additional check, based on its annotation.
+    """Return the types allowed for a field, and an additional check, based on its annotation.
 
     >>> sorted(kind.__name__ for kind in _takes("int | str | None")[0])
     ['NoneType', 'int', 'str']
@@ -557,7 +556,7 @@ def make_codec(kind: type[Any]) -> Codec:
             part = payload[place]
             cls = type(part)
             fits = cls in kinds and (check is None or part is None or check(part))
-            # The conditions of `_is_long`; a call for every field of every message would take as long as all the rest.
+            # `_is_long` in line; a call for every field of every message would take as long as everything else.
             if not fits or (cls is int and part.bit_length() > MAX_BITS) or (cls is str and len(part) > MAX_TEXT):
                 raise SerdeError(
                     f"cannot read a {kind.__name__}: its field {names[place]!r} has a wrong type or is too large"

@@ -1,4 +1,4 @@
-"""Tracebacks in notebooks: without the frames of this library, unless they are asked for."""
+"""Tracebacks in notebooks: without the frames of this library by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _shown: Literal["short", "full"] = "short"
 
 
 def tracebacks(kind: Literal["short", "full"]) -> None:
-    """Choose what notebooks show of our errors: your own frames ("short", the default), or all ("full")."""
+    """Choose how notebooks show our errors: only your own frames ("short", the default), or all ("full")."""
     global _shown  # noqa: PLW0603  # one setting for the process, as notebooks have one display
     if kind not in ("short", "full"):
         raise ValueError(f"cannot show {kind!r} tracebacks: the choices are 'short' and 'full'")

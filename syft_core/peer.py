@@ -19,25 +19,25 @@ class Peer(NamedTuple):
     id: Id
     user: str | None = None
     behalf: tuple[Peer, ...] = ()
-    """For whom a worker asks: who made the first request, then each worker that passed it on.
+    """The peers for whom a worker asks: the original requester, then each worker that forwarded the request.
 
     It never adds a right: a request needs the permission of every peer in it. The first one gave the sender a ticket,
-    or is known to the transport; a sender that claims to act for somebody else is refused.
+    or is known to the transport; a sender that claims to act for anybody else is refused.
     """
 
     @property
     def chain(self) -> tuple[Peer, ...]:
-        """Everybody who takes part in the request, the original peer first and the sender last."""
+        """All parties to the request, the original peer first and the sender last."""
         return (*self.behalf, Peer(self.id, self.user)) if self.behalf else (self,)
 
     @property
     def original(self) -> Peer:
-        """Who made the first request."""
+        """The peer that made the first request."""
         return self.behalf[0] if self.behalf else self
 
     @property
     def payer(self) -> str:
-        """The user whose quotas and turns a request uses: of the connection, or of the first request."""
+        """The user whose quotas and turns a request uses: the connection's user, or the original requester's."""
         return self.user if self.user is not None else self.original.user or ""
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Owner(Protocol):
 
 
 behalf: ContextVar[tuple[Peer, ...]] = ContextVar("behalf", default=())
-"""For whom the requests are made that this thread or task sends; empty for those of the program itself."""
+"""The peers for whom this thread or task sends requests; empty for the program itself."""
 
 
 class acting_for:  # noqa: N801  # used like a function

@@ -1,12 +1,12 @@
-"""Printing: text from another party, without anything that a terminal or a browser would obey."""
+"""Printing: text from another party, with everything escaped that a terminal or a browser would interpret."""
 
 from __future__ import annotations
 
 
 def printable(text: str, lines: bool = False) -> str:
-    r"""Escape control characters and those that change how others are shown; with ``lines``, keep line ends and tabs.
+    r"""Escape control and formatting characters; with ``lines``, keep line ends and tabs.
 
-    Everything that shows text of another party applies it, and it may be applied twice.
+    Apply it wherever text from another party is shown; applying it twice is harmless.
 
     >>> print(printable("a\nb\x1b[2K"))
     a\nb\x1b[2K

@@ -36,7 +36,7 @@ class Registry(Mapping[K, V]):
     ) -> None:
         self.name = name
         self._load = load
-        """Loads what registers a missing key, and returns whether there is something to look for; see ``Features``."""
+        """Loads the feature with a missing key; returns whether there is a reason to look again. See ``Features``."""
         self._advice = advice
         self._show: Callable[[K], str] = show or _describe
         self._entries: dict[K, V] = {}
@@ -51,7 +51,7 @@ class Registry(Mapping[K, V]):
         self._entries.update(entries)
 
     def require_free(self, entries: Mapping[K, V]) -> None:
-        """Raise if a key of ``entries`` is taken by another value."""
+        """Raise if a key of ``entries`` already has another value."""
         for key, value in entries.items():
             if key in self._entries and self._entries[key] is not value:
                 raise AlreadyRegisteredError.of(self.name, self._show(key))

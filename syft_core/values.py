@@ -1,6 +1,6 @@
 """Type aliases for framework values, whose exact types the core does not know.
 
-To a type checker they are ``Any``; to a reader they document what to expect.
+To a type checker they are ``Any``; to a reader they document the expected value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Function: TypeAlias = Callable[..., Any]
 """A framework function, or one with the same signature."""
 
 LocalWorker: TypeAlias = Any
-"""The worker that owns the objects of a process: a ``BaseWorker``; the hook of each framework declares it so."""
+"""The worker that owns the objects of a process, a ``BaseWorker``; each framework's hook declares it."""
 
 Payload: TypeAlias = list[Any]
 """The parts of a received object; their types are not checked yet."""
@@ -46,4 +46,4 @@ Arithmetic: TypeAlias = Any
 
 
 class Traced:
-    """The base class of numbers that stand for those of a plan while it is recorded; see ``plans/traced.py``."""
+    """Base class of numbers that stand for a plan's numbers while it is recorded; see ``plans/traced.py``."""

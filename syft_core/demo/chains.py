@@ -45,7 +45,6 @@ def show_chains(screen: Screen, hook: FrameworkHook, name: str) -> None:
 
 @contextmanager
 def _show_log(screen: Screen) -> Iterator[None]:
-    """Show the log lines of the LoggingTensor on the screen."""
     log = logging.getLogger(LoggingTensor.__module__)
     level, propagate = log.level, log.propagate
     handler = logging.Handler()

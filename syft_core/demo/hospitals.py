@@ -12,11 +12,11 @@ from syft_core.workers.party.store import Stored
 from syft_core.workers.party.virtual import VirtualWorker
 
 Attempt = tuple[str, Callable[[], object]]
-"""A line of code to show, and the function to run."""
+"""A line of code to show, and the function that runs it."""
 
 
 def keep_raw_data(verb: str, stored: Stored, peer: Peer, value: object) -> str | None:
-    """Allow results to leave, but not published or private data: the policy of the demo."""
+    """Let results leave, but no published or private data: the policy of the demo."""
     if verb in ("read", "move") and stored.published:
         return "it is raw data, which the policy of this worker does not release"
     return None
@@ -87,7 +87,7 @@ def show_departures(screen: Screen, hospitals: Sequence[VirtualWorker], number: 
 
 
 def get_refusal(attempt: Callable[[], object]) -> str:
-    """Return the error with which ``attempt`` is refused."""
+    """Return the error that ``attempt`` raises."""
     try:
         attempt()
     except SyftError as error:

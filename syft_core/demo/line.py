@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 def run(screen: Screen, hook: FrameworkHook) -> None:
-    """Fit a line to the patients of two hospitals by gradient descent, and show what left them."""
+    """Fit a line to the patients of two hospitals by gradient descent, and show which objects left them."""
     people = [_make_patients(hook, seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
     hospitals = [_make_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
     show_hospitals(screen, hospitals)
@@ -91,7 +91,7 @@ def get_source(function: Callable[..., object]) -> str:
 
 
 def _make_patients(hook: FrameworkHook, seed: int, low: float) -> Pair:
-    """Return ages, in centuries, and blood pressures; the hospitals have different age groups."""
+    """Return ages in centuries and blood pressures; each hospital has its own age group."""
     rng = random.Random(seed)  # noqa: S311  # made-up patients, the same in each run
     ages = [low + 0.5 * rng.random() for _ in range(PATIENTS)]
     pressures = [0.9 + 0.7 * age + 0.05 * rng.gauss(0.0, 1.0) for age in ages]

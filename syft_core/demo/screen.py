@@ -16,7 +16,7 @@ from syft_core.pictures.tables import text_table
 PAUSE = 0.4
 """Seconds between two steps, so that readers can follow."""
 MAX_WIDTH = 100
-"""The maximum width of text, in columns."""
+"""The maximum text width, in columns."""
 _STYLE = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; max-width: 1040px; margin: 2rem auto; padding: 0 1rem }
@@ -36,7 +36,7 @@ class DemoPage:
         return len(self._sections)
 
     def add(self, title: str, caption: str, picture: str) -> None:
-        """Add a picture in HTML or SVG."""
+        """Add a picture, given as HTML or SVG."""
         self._sections.append((title, caption, picture))
 
     def html(self) -> str:

@@ -24,7 +24,7 @@ class ArgumentPlan(NamedTuple):
     leader: Callable[[Args, Kwargs], Tensor]
     """Returns the first instance of ``layer``; results get its attributes."""
     is_pair: bool = False
-    """Whether the arguments are two layers to replace by their children, as for an operator."""
+    """Whether the arguments are two layers to replace by their children, as for a binary operator."""
 
     def unwrap(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """Return the arguments with layers replaced by their children."""
@@ -67,7 +67,7 @@ def build_nested_plan(layer: LayerType) -> ArgumentPlan:
 
 
 def unwrap_leaf(layer: LayerType) -> FoldSlot:
-    """Return a function that unwraps a value of type ``layer``, and lifts a plain tensor if the layer does that."""
+    """Return a function that unwraps a value of type ``layer``, and lifts a plain tensor if the layer supports that."""
     forward: Function = resolve(forward_func, layer)
     lift = getattr(layer, "lift", None)
     if lift is None and forward is get_child:
@@ -124,7 +124,7 @@ def build_unwrap_args_with_rules(args: Nested, rules: Nested, return_tuple: bool
 
 
 def for_signature(example: Nested, function: Function, whole: bool) -> Function:
-    """Return ``function`` for arguments with the signature of ``example``; its one result unless it is ``whole``."""
+    """Return ``function`` for arguments with the signature of ``example``; unless ``whole``, return its one result."""
     expected = signature(example)
 
     def plan(items: Nested, **kwargs: object) -> Nested:
@@ -138,7 +138,6 @@ def for_signature(example: Nested, function: Function, whole: bool) -> Function:
 
 
 def _mismatch(expected: Nested, found: Nested) -> PlanMismatchError:
-    """Return the error that names the first difference of two signatures."""
     if type(expected) is not tuple or type(found) is not tuple:
         return PlanMismatchError.slot(_name(expected), _name(found))
     if len(expected) != len(found):
@@ -147,7 +146,6 @@ def _mismatch(expected: Nested, found: Nested) -> PlanMismatchError:
 
 
 def _name(part: Nested) -> str:
-    """Return the name of the type that a part of a signature is about."""
     return _name(part[0]) if type(part) is tuple and part else getattr(part, "__name__", repr(part))
 
 
@@ -172,7 +170,6 @@ def build_get_tensor_type(rules: object, layer: list[int] | None = None) -> Gett
 
 
 def _find_tensor(rules: Nested) -> list[int] | None:
-    """Return the indices of the first 1."""
     for index, rule in enumerate(rules):
         inside = _find_tensor(rule) if isinstance(rule, list | tuple) else [] if rule else None
         if inside is not None:

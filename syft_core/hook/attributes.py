@@ -1,4 +1,4 @@
-"""FrameworkAttributes: what a backend provides."""
+"""FrameworkAttributes: everything a backend provides."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ __all__ = ["FrameworkAttributes", "Op", "OpTable", "Spelling", "describe_op", "w
 
 
 class FrameworkAttributes(Operations, Memory, Forms, KernelSupport):
-    """What the core must know about one framework; a backend overrides what differs from the defaults."""
+    """The facts the core needs about one framework; a backend overrides the defaults that do not apply."""

@@ -1,4 +1,4 @@
-"""Autograd: what the core must know about a framework whose tensors record gradients."""
+"""Autograd: the facts the core needs about a framework whose tensors record gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Autograd:
     gradient: str
     """The attribute of a tensor that holds its gradient."""
     history: str
-    """The attribute with the graph node that computed a tensor; None for a leaf."""
+    """The attribute that holds the graph node of a tensor; None for a leaf."""
     backward: str
     """The method that starts a backward pass."""
     identity: str

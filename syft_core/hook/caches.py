@@ -1,4 +1,4 @@
-"""Caches of bounded size, because the keys of some are made of the arguments that a peer has sent."""
+"""Caches of bounded size, because some keys contain arguments that a peer has sent."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LIMIT = 8192
-"""How many entries a cache may have; programs have a few hundred signatures."""
+"""The maximum number of entries in a cache; programs have a few hundred signatures."""
 MAX_WEIGHT = 1 << 19
-"""How many parts the keys of a cache may have in total, about 100 bytes each."""
+"""The maximum number of parts in the keys of a cache, about 100 bytes each."""
 
 _weights: dict[int, int] = {}
-"""The parts of all keys that were added to a cache since it was full, by identity."""
+"""The number of key parts added to a cache since it was last cleared, by identity of the cache."""
 
 
 def remember(cache: dict[K, V], key: K, value: V) -> V:
-    """Add a value to a cache, which is cleared first if it is full; return the value.
+    """Add a value to a cache, clearing a full one first; return the value.
 
     >>> cache = dict.fromkeys(range(LIMIT))
     >>> remember(cache, "a", 1), cache

@@ -29,7 +29,7 @@ Respond = Callable[[Op, ArgumentPlan, Args, Kwargs], Nested]
 def dispatch(op: Op, args: Args, kwargs: Kwargs) -> Nested:
     """Answer a call with the outermost layer in it, or natively when none is left."""
     if kwargs:
-        if not args and op.first in kwargs:  # From here on, the first tensor is positional.
+        if not args and op.first in kwargs:  # Below, the first tensor is always positional.
             args, kwargs = (kwargs[op.first],), {name: value for name, value in kwargs.items() if name != op.first}
         key = (op, tuple(map(type, args)), *kwargs, *map(type, kwargs.values()))
         route = _routes.get(key)
@@ -49,7 +49,7 @@ def _find_route(key: tuple[object, ...], op: Op, args: Args, kwargs: Kwargs) -> 
     if all(is_flat(type(arg)) for arg in (*args, *kwargs.values())):
         plan = get_plan(op.name, args, kwargs)
         route: tuple[Respond | None, ArgumentPlan] = (_answer_of(plan.layer, op), plan)
-    else:  # The plan depends on the nesting; for an ambiguous name it even holds its arguments.
+    else:  # The plan depends on the nesting; for an ambiguous name even on the arguments themselves.
         route = (_look_up_nested, NO_PLAN)
     return remember(_routes, key, route)
 
@@ -61,7 +61,7 @@ def _look_up_nested(op: Op, _plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> 
 
 
 def forward(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
-    """Handle a call on a layer without a rule: run it on the children, and wrap the result in the layer.
+    """Handle a call for which the layer has no rule: run it on the children, and wrap the result in the layer.
 
     If the result, or a part of it, *is* an argument, return the caller's own object: in-place operations, ``out=`` and
     ``x.contiguous()`` preserve identity as they do without layers.
@@ -87,7 +87,7 @@ def forward(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
 
 
 types_wrapped_without_plan: set[type] = set()
-"""Types of results that are wrapped without a plan, for speed."""
+"""Result types that are wrapped without a plan, for speed."""
 _NO_ATTRIBUTES: Mapping[str, object] = {}
 
 
@@ -112,7 +112,6 @@ def rewrap(
 
 
 def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
-    """Return the caller's keyword argument if the result is its child."""
     for key, new in new_kwargs.items():
         if result is new:
             return kwargs[key]
@@ -122,7 +121,7 @@ def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
 
 
 def _restore_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Nested:
-    """Replace the parts of ``wrapped`` whose child is an argument with the caller's own object."""
+    """Replace the parts of ``wrapped`` whose child is an argument by the caller's own object."""
     own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
     parts = leaves(result)
     if own.keys().isdisjoint(map(id, parts)):
@@ -158,7 +157,6 @@ on_registry_change(_routes.clear)
 
 
 def _answer_of(layer: LayerType, op: Op) -> Respond | None:
-    """Return the handler of ``op`` for ``layer``, or None if there is no layer and the framework handles it."""
     if layer is None:
         return None
     answer = _answers.get((layer, op))
@@ -197,7 +195,7 @@ def _refuse_each(op: Op, plan: ArgumentPlan, _args: Args, _kwargs: Kwargs) -> No
 
 
 def _make_inplace(rule: Respond) -> Respond:
-    """Turn a rule for an operation into one for the in-place operation, which returns the same tensor object."""
+    """Turn a rule into one for the in-place operation, which returns the same tensor object."""
 
     def answer(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         target = args[0]
@@ -224,7 +222,6 @@ def _make_reflected(rule: Respond) -> Respond:
 
 
 def _add_listener(layer: LayerType, op: Op, answer: Respond) -> Respond:
-    """Return an ``answer`` that first calls the listener of the layer, if it has one."""
     listener = {"function": layer.on_function_call, "method": layer.on_method_call}.get(op.spelling)
     if listener is None:
         return answer
@@ -260,7 +257,7 @@ def framework_of(tensor: Tensor) -> FrameworkAttributes:
 
 
 frameworks_of_types: dict[type, FrameworkAttributes] = {}
-"""Caches the frameworks of types of plain tensors."""
+"""A cache of the frameworks of plain tensor types."""
 on_registry_change(frameworks_of_types.clear)
 
 
@@ -268,11 +265,11 @@ on_registry_change(frameworks_of_types.clear)
 
 
 class Forwarding:
-    """Methods, attributes and operators of the framework in which the chain ends, sent down the chain."""
+    """Forwards methods, attributes and operators of the framework at the chain's end down the chain."""
 
     child: Tensor = None
     framework: Any = None
-    """The framework, if it is known without following the chain to its end."""
+    """The framework, if it is known without following the chain."""
     __len__: Function
     __getitem__: Function
 

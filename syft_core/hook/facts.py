@@ -1,4 +1,4 @@
-"""Facts: what the core must know about an operation before it may run on data that a peer may not see."""
+"""Facts: properties of an operation that decide whether it may run on data that a peer may not see."""
 
 from __future__ import annotations
 
@@ -81,21 +81,20 @@ class Facts:
     accumulates: bool = False
     """It accumulates gradients in the leaves of its first argument."""
     retains: bool = False
-    """It makes a non-leaf tensor retain its gradient."""
+    """It makes a non-leaf tensor keep its gradient."""
     alters_autograd: bool = False
     """It changes the autograd state of its first argument: gradient, ``requires_grad``, data."""
     indices: Places = frozenset()
     """The arguments that are indices; local ones are sent with a call."""
     joins: bool = False
-    """It takes its first argument to the place of the second: a local tensor goes to the worker of a pointer."""
+    """It moves its first argument to the place of the second: a local tensor goes to the worker of a pointer."""
     shape_depends_on_floats: bool = True
-    """The form of the result may depend on floats among the arguments: an end, a scale, a probability."""
+    """The form of the result may depend on float arguments: an end, a scale, a probability."""
     instead: str = ""
-    """A line that computes the same, or nearly the same, in a way that is permitted more often, for refusals."""
+    """For refusals: a line that computes the same, or nearly the same, and is permitted more often."""
 
     @cached_property
     def _options(self) -> list[Option]:
-        """The options of ``writes_if``, each once."""
         return list(dict.fromkeys(self.writes_if.values()))
 
     def targets(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
@@ -113,17 +112,15 @@ class Facts:
         if places := [place for place in self.writes if self.writes_if.get(place) in (None, *on)]:
             named = [value for name, value in kwargs.items() if name in places]
             placed = [args[place] for place in places if type(place) is int and place < len(args)]
-            # Only unknown keywords: assume that any of them may be changed.
+            # Only unknown keywords: any of them may be changed.
             written += named + placed if named or args else kwargs.values()
         return _tensors(written) if written else []
 
     @cached_property
     def _writes_only_if(self) -> bool:
-        """Whether all of ``writes`` depend on options."""
         return self.writes <= self.writes_if.keys()
 
     def _is_off(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-        """Return whether a call writes nothing, because no option is on."""
         if not self._writes_only_if or kwargs.get("out") is not None:
             return False
         for option in self._options:  # noqa: SIM110  # much faster than a generator

@@ -1,4 +1,4 @@
-"""The small functions of the published interface: rules of one slot, folds, and getters of nested elements.
+"""Small functions of the published interface: rules for one slot, folds, and getters for nested elements.
 
 A fold of n takes n functions and exactly n arguments. Too few arguments raise ``IndexError``, too many
 ``PlanMismatchError``, so no argument is dropped silently.

@@ -1,4 +1,4 @@
-"""Forms: what is known about a tensor without its values, and about a result without computing it.
+"""Forms: everything known about a tensor without its values, and about a result without computing it.
 
 If the framework can infer the forms of results without data, they are inferred once per signature and cached. A client
 then knows the forms of results without asking the worker.
@@ -45,20 +45,20 @@ def form(
 
 
 class Inferred(NamedTuple):
-    """What a backend infers about a call from the forms of its operands."""
+    """The backend's inference about a call, from the forms of its operands."""
 
     result: Nested
-    """The result with forms in place of tensors."""
+    """The result, with forms in place of tensors."""
     after: Sequence[Form]
     """The forms of the operands after the call."""
     dense: bool = True
-    """Whether its gradients are dense."""
+    """Whether the result's gradients are dense."""
     shared: tuple[int, ...] = ()
-    """The operands, by position, that a result is or shares memory with; their autograd state may be the same."""
+    """The positions of operands that a result is, or shares memory with; their autograd state may be shared, too."""
 
 
 predictions: dict[object, Any] = {}
-"""The predicted results of calls, by signature; False if they depend on values."""
+"""Predicted results of calls, by signature; False if they depend on values."""
 _facts: dict[object, Any] = {}
 
 
@@ -80,7 +80,7 @@ _known_types: dict[type, bool] = {}
 
 
 def is_constant(part: object) -> bool:
-    """Return whether a part of a call or a result has a type that describes forms: an int, a bool, a string, a dtype.
+    """Return whether a part of a call or a result is of a type that describes forms: int, bool, str, a dtype.
 
     Floats, bytes and other objects are not constants; a framework's own constants are: ``torch.dtype``,
     ``torch.Size``, ``numpy.dtype``.

@@ -24,7 +24,7 @@ def _check_and_run(func: Function, largest: int, *args: object, **kwargs: object
 
 
 def integer_of(leaf: Tensor) -> int:
-    """Return ``leaf`` as an integer, as a framework would read it, or 0 if it is not an integer."""
+    """Return ``leaf`` as an integer, as a framework would read it; 0 if it is not an integer."""
     if type(leaf) is not int and getattr(leaf, "ndim", None) != 0:
         return 0
     try:

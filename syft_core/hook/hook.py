@@ -1,4 +1,4 @@
-"""FrameworkHook: what a backend provides, and how a framework is hooked and unhooked."""
+"""FrameworkHook: the interface of a backend, and how a framework is hooked and unhooked."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Reader(NamedTuple):
     """How a backend reads one kind of file."""
 
     read: Callable[[Path], Any]
-    """Return a tensor, or tensors by name. Whatever the file contains, nothing of it may be executed."""
+    """Return a tensor, or tensors by name. Must never execute anything, whatever the file contains."""
     expects: str
-    """What the file must be, for the error if it is not."""
+    """The expected content, for the error about any other."""
 
 
 class FrameworkHook(ABC):
@@ -85,9 +85,9 @@ class FrameworkHook(ABC):
     name: ClassVar[str]
     """The framework's import name."""
     worker_type: ClassVar[type[Any]]
-    """The type of the local worker that this hook creates when it is the first one."""
+    """The type of local worker to create for the first hook."""
     readers: ClassVar[Mapping[str, Reader]] = {}
-    """The files that the owner of a worker can load, by suffix."""
+    """How to load files of a worker's owner, by suffix."""
     attributes: FrameworkAttributes
     local_worker: LocalWorker
     _attached: ClassVar[dict[str, _Attachment]] = {}
@@ -111,7 +111,7 @@ class FrameworkHook(ABC):
         else:
             self._attach()
 
-    # --- what a backend provides
+    # --- implemented by a backend
 
     @abstractmethod
     def _make_attributes(self) -> FrameworkAttributes:
@@ -148,7 +148,7 @@ class FrameworkHook(ABC):
     # --- attaching and detaching
 
     def _choose_local_worker(self, given: Any, is_client: bool, verbose: bool) -> Any:
-        """Return the shared worker or, for the first hook, the given one or a new one."""
+        """Return the shared worker; for the first hook, return the given worker or a new one."""
         shared = current_worker()
         if given is not None:
             if shared is not None and given is not shared:
@@ -187,7 +187,7 @@ class FrameworkHook(ABC):
             raise
 
     def _update_worker_hook(self) -> None:
-        """Make the local worker refer to the earliest attached hook; with none left, it keeps the last one."""
+        """Point the local worker at the earliest attached hook; without hooks, leave the last one."""
         hooks = attached_hooks()
         if hooks:
             self.local_worker.hook = hooks[0]
@@ -254,7 +254,7 @@ class FrameworkHook(ABC):
         return lambda _self, *args, **kwargs: dispatch(op, (_self, *args), kwargs)
 
     def get_hooked_syft_method(self, attr: str) -> Function:
-        """Return what ``get_hooked_method`` returns: every layer type is dispatched in the same way."""
+        """Return the result of ``get_hooked_method``: every layer type is dispatched in the same way."""
         return self.get_hooked_method(attr)
 
     # These names are kept from 0.1.
@@ -272,7 +272,7 @@ _library_code: dict[CodeType, bool] = {}
 
 
 def find_line_of_program() -> tuple[str, int]:
-    """Return the file and line of the calling program: the innermost frame outside of this library and frameworks."""
+    """Return the file and line of the calling program: the innermost frame outside this library and frameworks."""
     frame: Any = sys._getframe(2)
     while frame.f_back is not None:
         code = frame.f_code
@@ -291,7 +291,6 @@ def is_library(module: str) -> bool:
 
 
 def _library_packages() -> set[str]:
-    """Return the packages that are not the user's: this one, and the frameworks with their backends."""
     hooks = attached_hooks()
     packages = {type(hook).__module__.partition(".")[0] for hook in hooks}
     return {*PACKAGES, *(hook.name for hook in hooks), *packages}
@@ -307,7 +306,7 @@ def _find_caller_level(hook: FrameworkHook) -> int:
 
 @contextlib.contextmanager
 def _pause_collector() -> Iterator[None]:
-    """Keep thousands of new objects from triggering garbage collections of the whole framework."""
+    """Pause garbage collection, which thousands of new objects would trigger repeatedly."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -330,14 +329,14 @@ _listeners: list[Callable[[FrameworkHook], None]] = []
 
 
 def on_attach(listener: Callable[[FrameworkHook], None]) -> None:
-    """Call ``listener``, which must not raise, with every hook that is attached now or later."""
+    """Call ``listener``, which must not raise, for every hook that is attached now or later."""
     _listeners.append(listener)
     for hook in attached_hooks():
         listener(hook)
 
 
 def attached_hooks() -> list[FrameworkHook]:
-    """Return the first hook on each framework, the latest last."""
+    """Return the first hook on each framework, most recent last."""
     return [attachment.first for attachment in FrameworkHook._attached.values()]
 
 

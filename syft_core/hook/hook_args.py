@@ -128,7 +128,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# The caches. They can be replaced by new dicts at any time, because they are only looked up in this module.
+# The caches. They are only looked up in this module, so they can be replaced by new dicts at any time.
 hook_method_args_functions: dict[object, ArgumentPlan] = {}
 hook_method_response_functions: dict[object, Function] = {}
 get_tensor_type_functions: dict[object, Getter] = {}
@@ -156,13 +156,13 @@ def register_backward_func(new_backward_rules: Mapping[type, Function]) -> None:
 
 
 def register_ambiguous_method(*method: str) -> None:
-    """Register methods whose arguments are nested in ever different ways; no plan depends on that."""
+    """Register methods whose arguments are nested differently in each call; no plan depends on the nesting."""
     ambiguous_methods.update(method)
     _clear_caches()
 
 
 def register_ambiguous_function(*function: str) -> None:
-    """Register functions whose arguments are nested in ever different ways; no plan depends on that."""
+    """Register functions whose arguments are nested differently in each call; no plan depends on the nesting."""
     ambiguous_functions.update(function)
     _clear_caches()
 
@@ -191,7 +191,6 @@ def reject_pointer(pointer: Tensor, **_kwargs: object) -> NoReturn:
 
 
 def _clear_caches() -> None:
-    """Clear all caches derived from the registries."""
     clear_resolved()
     clear_ranks()
     build_nested_plan.cache_clear()
@@ -314,6 +313,6 @@ def register_response(attr: str, response: Nested, response_ids: list[int], owne
     return plan(response, response_ids=response_ids, owner=owner)
 
 
-# Example entries, as in the ancestor.
+# Example entries, as in PySyft.
 forward_func.register("my_syft_tensor_type", get_child)
 backward_func.register("my_syft_tensor_type", default_backward_func)

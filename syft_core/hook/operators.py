@@ -33,10 +33,10 @@ UNARY_OPERATORS: Mapping[str, str] = {
     "__abs__": "abs",
     "__invert__": "bitwise_not",
 }
-# An explicit list of the in-place operators: `__index__`, `__int__` and `__invert__` also start with `__i`.
+# A list, because `__index__`, `__int__` and `__invert__` also start with `__i`.
 INPLACE_OPERATORS: Mapping[str, str] = {f"__i{name[2:]}": operation for name, operation in OPERATORS.items()}
 REFLECTED_OPERATORS: Mapping[str, str] = {f"__r{name[2:]}": operation for name, operation in OPERATORS.items()}
-# Other names that frameworks give these operations.
+# Other names of these operations in frameworks.
 SYNONYMS: Mapping[str, str] = {
     "subtract": "sub",
     "multiply": "mul",

@@ -68,21 +68,21 @@ class Op:
 
     name: str
     func: Function
-    """The function that the framework passes to its protocol."""
+    """The function as the framework passes it to its protocol."""
     spelling: Spelling
     operation: str
     run: Function
-    """The function that computes it on plain tensors; usually ``func`` itself."""
+    """The function that computes the result on plain tensors; usually ``func`` itself."""
     inplace: bool = False
-    """Whether its name marks it as changing its first argument."""
+    """Whether its name marks it as in-place."""
     reflected: bool = False
     each: str | None = None
-    """The operation that this one applies to every tensor of a list, if any."""
+    """The operation that this one applies to each tensor of a list, if any."""
     describe: Callable[[Op], Facts] = lambda _op: Facts()
-    """Return the facts about the operation."""
     process: Function | None = None
-    """For an operation that runs long: takes the ``Execution``, computes the result, and lets others go first from time
-    to time. ``run`` then only shows the forms of results, on examples."""
+    """For a long operation: takes the ``Execution``, computes the result, and yields to other commands now and then.
+    ``run`` then only determines the forms of results, on examples.
+    """
 
     first = _Fact[str]()
     writes = _Fact[Places]()
@@ -111,9 +111,9 @@ class Op:
 
     @cached_property
     def spare(self) -> int:
-        """How many positional arguments a call may have without changing one; -1 if it always may.
+        """How many positional arguments a call may have without changing any; -1 for no limit.
 
-        Numpy's functions have targets after the operands: ``add(x, y, out)``.
+        In numpy's functions the targets follow the operands: ``add(x, y, out)``.
         """
         writes = self.facts.writes
         places = [place for place in writes if type(place) is int]
@@ -123,7 +123,7 @@ class Op:
 
     @cached_property
     def is_deterministic(self) -> bool:
-        """Whether its results follow from its operands: they are not random, and not left unset."""
+        """Whether results follow from the operands: they are neither random nor uninitialized."""
         return not (self.facts.random or self.facts.uninitialized)
 
     @cached_property
@@ -143,14 +143,14 @@ class Op:
         return self.facts.disclosure(args, kwargs)
 
     def clears_gradient(self, args: Sequence[object]) -> bool:
-        """Return whether a call only removes gradients."""
+        """Return whether a call does nothing but remove gradients."""
         return self.alters_autograd and self.spelling == "setter" and len(args) == 2 and args[1] is None
 
     @cached_property
     def attr(self) -> str:
         """The attribute name on a tensor or module: ``add_`` for ``torch.Tensor.add_``.
 
-        For an operation on lists, the name of the operation, so that it is not mistaken for the one on a single tensor.
+        An operation on lists has its own name, so that it is not mistaken for the one on a single tensor.
         """
         if self.each is not None:
             return f"{self.operation}_" if self.inplace else self.operation
@@ -172,7 +172,7 @@ def describe_op(
 ) -> Op:
     """Build the table entry for ``name`` and determine its operation.
 
-    The facts are given as ``facts``, or ``describe`` returns them when they are needed.
+    The facts are given as ``facts``, or computed on demand by ``describe``.
     """
     attr = name.split(".")[-2 if spelling in ("getter", "setter") else -1]
     reflected = attr in REFLECTED_OPERATORS
@@ -203,7 +203,7 @@ class OpTable:
             self.add(op)
 
     def add(self, op: Op) -> None:
-        """Add ``op``. A function may have several names, but a name only one function."""
+        """Add ``op``. A function may have several names, but a name belongs to one function."""
         known = self.by_name.get(op.name)
         if known is not None and known.func != op.func:
             raise PluginError.broken(self.framework, f"its op table has two functions called {op.name!r}")

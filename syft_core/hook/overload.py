@@ -1,4 +1,4 @@
-"""Decorators with which a layer type overrides operations.
+"""Decorators that override operations for a layer type.
 
 ``overloaded.method`` and ``overloaded.function`` unwrap the arguments, call the decorated function and wrap its result.
 ``overloaded.module`` groups functions under the path of a framework module.
@@ -25,14 +25,11 @@ class Module:
 
 
 class _Overloaded:
-    """Calls a function on children when it is called with layers."""
-
     def __init__(self, function: Function) -> None:
         update_wrapper(self, function)
         self.name: str = function.__name__
         self.function = function
         self.owner: type = object
-        """The layer type that defines this rule."""
 
     def answer(self, _op: Op | None, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         """Unwrap, call, wrap; a numeric layer encodes plain operands first."""
@@ -77,7 +74,7 @@ def with_indices(function: Function, *values: int) -> Function:
 
 
 def value_places(function: Function | None) -> tuple[int, ...] | None:
-    """Return which arguments of a function marked with ``with_indices`` are values; None if it is not marked."""
+    """Return which arguments of a ``with_indices`` function are values; None for any other function."""
     return getattr(function, "value_places", None)
 
 

@@ -53,7 +53,6 @@ _ranks: dict[type, int] = {}
 
 
 def _get_rank(cls: type) -> int:
-    """Return the rank of a layer type, or -1 for any other type."""
     rank = _ranks.get(cls)
     if rank is None:
         rank = _ranks[cls] = getattr(cls, "rank", 0) if _is_layer(cls) else -1
@@ -65,7 +64,7 @@ def _is_layer(cls: type) -> bool:
 
 
 framework_types: dict[type, bool] = {}
-"""Caches ``is_framework_tensor``."""
+"""A cache of ``is_framework_tensor``."""
 
 
 def is_framework_tensor(cls: type) -> bool:

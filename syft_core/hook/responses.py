@@ -53,7 +53,7 @@ def build_wrap_response_from_function(
 
 
 build_wrap_reponse_from_function = build_wrap_response_from_function
-"""The spelling in PySyft 0.2.0 to 0.2.4."""
+"""The misspelt name in PySyft 0.2.0 to 0.2.4."""
 
 
 def build_wrap_response_with_rules(
@@ -81,7 +81,7 @@ def build_wrap_response_with_rules(
 
 
 class ResultStore(Protocol):
-    """A worker, as far as it stores results."""
+    """A worker, as far as storing results needs it."""
 
     def register_obj(self, obj: Tensor, obj_id: int | str | None = None) -> object:
         """Store a tensor, under an id if one is given."""

@@ -42,7 +42,7 @@ def resolve(registry: Registry[Any, Any], cls: type) -> Any:
         return found
     key = (id(registry), cls)
     if key not in _resolved:
-        FEATURES.load_type(cls)  # Which may register it.
+        FEATURES.load_type(cls)  # This may register it.
         _resolved[key] = next((registry.get(base) for base in cls.__mro__ if base in registry), None)
     return _resolved[key]
 
@@ -119,7 +119,7 @@ def map_leaves(f: Callable[[Nested], Nested], obj: Nested) -> Nested:
 
 
 def map_marked(f: Callable[[Nested], Nested], obj: Nested, rule: Nested) -> Nested:
-    """Apply ``f`` to what a rule like that of ``build_rule`` marks, and to the tensors in a marked dict or slice."""
+    """Apply ``f`` to the parts marked by a rule of ``build_rule``, and to the tensors in a marked dict or slice."""
     cls = type(obj)
     if isinstance(rule, list | tuple):
         return rebuild(cls, [map_marked(f, item, of_item) for item, of_item in zip(obj, rule, strict=True)])
@@ -150,7 +150,7 @@ def _collect(obj: Nested, found: list[Nested]) -> None:
 
 
 def signature(obj: Nested) -> object:
-    """Return a hashable description of the nesting, the arity and the type of every slot."""
+    """Return a hashable description of nesting, arity and slot types."""
     cls = type(obj)
     if _flatness.get(cls) or (cls not in _flatness and is_flat(cls)):
         return cls

@@ -1,4 +1,4 @@
-"""The signature of a call: everything about its arguments, except values, that its result can depend on."""
+"""The signature of a call: everything about its arguments, except values, that may affect its result."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from syft_core.values import Args, Kwargs
 
 T = TypeVar("T")
 ITEMS = "items"
-"""Marks the part of a container."""
+"""Marks the signature of a container."""
 Memo: TypeAlias = "dict[object, Any]"
-"""What is known about all calls of one signature; stages add what they find out with ``note``."""
+"""Known facts about all calls of one signature; stages add more with ``note``."""
 MAX_NOTES = 64
-"""How many facts a memo has: peers choose the modes, for each of which a call has forms."""
+"""The maximum number of facts in a memo: peers choose the modes, and each mode has its own forms."""
 
 
 def recall(signature: tuple[object, ...]) -> Memo:
@@ -42,9 +42,9 @@ _memos: dict[tuple[object, ...], Memo] = {}
 
 
 class Undescribed:
-    """The part of a tensor that a form does not describe. It is not hashable: no two calls with such tensors are alike.
+    """Stands for a tensor that a form does not describe. It is not hashable: no two calls with such tensors are alike.
 
-    A sparse tensor has as many elements as its values say, and a quantized one other kinds of memory.
+    The size of a sparse tensor depends on its values, and a quantized one has other kinds of memory.
     """
 
     __slots__ = ("type",)
@@ -57,7 +57,7 @@ class Undescribed:
 def signature_of(op: Op, args: Args, kwargs: Kwargs) -> tuple[object, ...]:
     """Return the operation and a part for each argument.
 
-    The part of a tensor is its form, or ``Undescribed``; that of a chain has the types of its layers, too. Named
+    The part of a tensor is its form, or ``Undescribed``; that of a chain has the types of its layers, too. Keyword
     arguments are pairs of a name and a part. Not every signature is hashable.
     """
     parts: list[object] = [op]
@@ -88,5 +88,5 @@ def _part(op: Op, arg: Any) -> object:
 
 
 def _range_of(number: float) -> tuple[float, bool, bool] | None:
-    """Return in which range a float is: the limits of a probability or a size are the same for all of a range."""
+    """Return the range that contains a float; a limit on probabilities or sizes holds for a whole range."""
     return None if math.isnan(number) else (math.copysign(1, number) if number else 0, number > 1, math.isinf(number))

@@ -1,4 +1,4 @@
-"""Entry: one line of a ledger, as a row of a table and as JSON; EntryList: the departures of a worker, as a table."""
+"""Entry: one line of a ledger, as a table row or JSON; EntryList: the departures of a worker, as a table."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ Event: TypeAlias = Literal[
     "continued",
     "recovered",
 ]
-"""What an entry records.
+"""The event that an entry records.
 
-An object that was "released" departed with the approval of the owner, and was "resent" if that happened again because a
-crash interrupted the first time; "undelivered" corrects an earlier entry: sending the object failed, so it may not have
-arrived. The approval of a request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired"
-if its owner has not decided in time, or its user has not fetched what was approved. An owner has "seen" the values of a
-request.
+A "released" object departed with the owner's approval; it was "resent" if that was repeated because a crash interrupted
+it. "undelivered" corrects an earlier entry: sending the object failed, so it may not have arrived. The approval of a
+request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired" if the owner did not decide
+in time, or the user did not fetch the approved object. An owner has "seen" the values of a request.
 """
 DEPARTURES = frozenset({"departed", "released", "resent"})
 DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked"})
@@ -55,20 +54,18 @@ class Entry(NamedTuple):
     to: str
     reason: str = ""
     names: tuple[str, ...] = ()
-    """The tags of each source at that time, "" for a source without tags; empty if no source had any."""
+    """The tags of each source at the time of departure, "" for a source without tags; empty if no source had any."""
     peer: Id = ""
-    """The id of the worker that sent the request."""
     event: Event = "departed"
     request: str | None = None
-    """The id of the release request, if there is one."""
     approver: str = ""
-    """Who decided on it."""
+    """Who decided on the request."""
     digest: str = ""
-    """The digest of what was reviewed, or of a rule."""
+    """The digest of the reviewed object, or of a rule."""
     rule: str = ""
     """The name of the rule, if there is one."""
     failed: int = 0
-    """How many different operations failed while it was computed: the value is a stand-in."""
+    """The number of different operations that failed while it was computed; if not 0, the value is a substitute."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""
@@ -77,19 +74,19 @@ class Entry(NamedTuple):
         return to_moment(self.when), *map(one_line, texts), self._add_failed(_join(sources)), *self._end()
 
     def describe_sources(self) -> str:
-        """Return the escaped tags of the sources, and how many others there are."""
+        """Return the escaped tags of the sources, and the number of further sources."""
         unnamed = len(self.sources) - sum(map(bool, self.names))
         others = [f"{unnamed} unnamed {'object' if unnamed == 1 else 'objects'}"] if unnamed else []
         return self._add_failed(_join([*dict.fromkeys(filter(None, self.names)), *others]))
 
     def kind(self) -> tuple[str, ...]:
-        """Return the cells that are equal for repetitions of the same departure."""
+        """Return the cells that repetitions of a departure have in common."""
         names = sorted(set(filter(None, self.names)))
         others = "" if names and all(self.names) else " and others" if names else f"{len(self.sources)} untagged"
         return one_line(self.user), one_line(self.form), self._add_failed(_join(names) + others), *self._end()
 
     def to_line(self) -> Table:
-        """Return the entry as it is written to a file, without empty fields."""
+        """Return the entry as written to a file, without empty fields."""
         moment = datetime.fromtimestamp(self.when, timezone.utc).isoformat(timespec="microseconds")
         fields = {"time": moment, "event": self.event, **self._asdict(), "id": str(self.id), "peer": str(self.peer)}
         fields["sources"] = tuple(map(str, self.sources))  # Other programs read large integers as floats.
@@ -112,7 +109,7 @@ class Entry(NamedTuple):
 
 
 def describe_failed(count: int) -> str:
-    """Return how many operations failed while something was computed, or nothing if none did.
+    """Return a note on the number of failed operations; an empty text for none.
 
     >>> describe_failed(2)
     '(computed with 2 failed operations)'
@@ -121,7 +118,6 @@ def describe_failed(count: int) -> str:
 
 
 def _join(sources: Iterable[str]) -> str:
-    """Join names of sources, escaping commas within them."""
     return ", ".join([one_line(source).replace(",", r"\x2c") for source in sources])
 
 
@@ -135,7 +131,7 @@ class EntryList:
         self.owner = owner
         self._lines: deque[Entry] = deque(maxlen=limit)
         self.departures = 0
-        """How many objects have left since the start."""
+        """The number of objects that have left since the start."""
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._lines)
@@ -152,7 +148,7 @@ class EntryList:
         return [(str(times), *kind) for kind, times in counted.items()]
 
     def summary(self) -> str:
-        """Return a table with one row per kind of departure, which stays short for long trainings."""
+        """Return a table with one row per kind of departure, which stays short in long trainings."""
         return text_table(self.SUMMARY, self.kinds()) + self._earlier() if self._lines else self._nothing()
 
     def __str__(self) -> str:

@@ -21,9 +21,9 @@ from syft_core.files import sync_folder, write_file
 from syft_core.values import Table
 
 MAX_TEXT = 4096
-"""How many characters of one text a line contains: peers choose some of the texts."""
+"""The maximum number of characters in one text of a line: peers choose some of the texts."""
 FORMAT = 1
-"""The version of the file, which its first line contains."""
+"""The version of the file format, stored in the first line."""
 _END = re.compile(rb',"hash":"([0-9a-f]{64})"}\n')
 _LENGTH = len(',"hash":""}\n') + 64
 _log = logging.getLogger(__name__)
@@ -32,11 +32,11 @@ _log = logging.getLogger(__name__)
 class Journal:
     """A journal that is open for writing; no other process can open it at the same time.
 
-    ``visit`` is called with the content of each line that is there. A crash can leave an incomplete last line. It is
-    moved to a file of its own, and a line of the journal says so.
+    ``visit`` is called with the content of each existing line. An incomplete last line, left by a crash, is moved to
+    a separate file, and the journal records that.
 
-    A file that has more than ``limit`` bytes is renamed, and a new one continues it: its first line contains the name
-    of the file before it, and the hash of the last line there.
+    A file of more than ``limit`` bytes is renamed and continued in a new one, whose first line contains the name of the
+    previous file and the hash of its last line.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Journal:
         self._owner, self._visit, self._limit = owner, visit, limit
         self._lock = threading.Lock()
         self._first: list[Table] = []
-        """The line that a new file begins with, until it is written."""
+        """The first line of a new file, until it is written."""
         self._file = -1
         try:
             self._file = self._open()
@@ -59,14 +59,14 @@ class Journal:
 
     @property
     def total_size(self) -> int:
-        """How many bytes the file and those that it continues have."""
+        """The size in bytes of the file and those that it continues."""
         return self._size + sum(file.stat().st_size for file in _list_rotated(self.path))
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def _take(self) -> None:
-        """Keep other processes out of the file."""
+        """Lock the file against other processes."""
         import fcntl  # noqa: PLC0415  # only POSIX systems have it, and only a ledger on disk needs it
 
         try:
@@ -101,7 +101,7 @@ class Journal:
             sync_folder(self.path.parent)
 
     def _begin(self, file: str, after: str) -> None:
-        """Continue another file; the line that says so is written with the next entry."""
+        """Continue another file; the link to it is written with the next entry."""
         first = {"time": _now(), "event": "continued", "to": self._owner, "format": FORMAT}
         self._first, self._hash, self._size = [{**first, "file": file, "after": after}], after, 0
         sync_folder(self.path.parent)
@@ -125,7 +125,7 @@ class Journal:
         return aside
 
     def append(self, *entries: Table, sync: bool) -> None:
-        """Write lines, and wait until they are on disk if ``sync``; if that fails, raise and leave no part of them."""
+        """Write lines, and wait until they are on disk if ``sync``; on failure, raise and leave no part of them."""
         with self._lock:
             every = (*self._first, *entries)
             contents = [json.dumps(_shorten(entry), separators=(",", ":")).encode("ascii") for entry in every]
@@ -160,14 +160,14 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Close the file; nothing can be written after that."""
+        """Close the file; later writes fail."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 class JournalLine(NamedTuple):
-    """One verified line: its number, its hash, its content, and where it ends in the file."""
+    """One verified line: its number, its hash, its content, and its end in the file."""
 
     number: int
     hash: str
@@ -176,13 +176,13 @@ class JournalLine(NamedTuple):
 
 
 BEFORE = JournalLine(0, "0" * 64, {}, 0)
-"""What precedes the first line."""
+"""The predecessor of the first line."""
 
 
 def iter_lines(path: Path, to_be_mended: bool = False) -> Iterator[JournalLine]:
     """Yield the lines of a journal; raise ``LedgerError`` at the first that was changed, inserted or removed.
 
-    With ``to_be_mended``, end before a last line that is incomplete.
+    With ``to_be_mended``, ignore an incomplete last line.
     """
     line = BEFORE
     try:
@@ -200,16 +200,15 @@ def iter_lines(path: Path, to_be_mended: bool = False) -> Iterator[JournalLine]:
 
 
 def _list_rotated(path: Path) -> list[Path]:
-    """Return the renamed files of a journal, in order."""
     found = [file for file in path.parent.glob(f"{glob.escape(path.name)}.*") if file.suffix[1:].isdecimal()]
     named = [file for file in found if file.stem == path.name]
     return sorted(named, key=lambda file: int(file.suffix[1:]))
 
 
 def find_earlier(path: Path) -> list[Path]:
-    """Return the files that a journal continues, the oldest first; raise ``LedgerError`` if one is missing."""
+    """Return the files that a journal continues, oldest first; raise ``LedgerError`` if one is missing."""
     first = _read_first(path)
-    if first is None:  # It is empty: it will continue the last one that was renamed.
+    if first is None:  # The file is empty: it will continue the last one that was renamed.
         rotated = _list_rotated(path)
         return [*find_earlier(rotated[-1]), rotated[-1]] if rotated else []
     if first.get("event") != "continued":
@@ -225,7 +224,7 @@ def find_earlier(path: Path) -> list[Path]:
 
 
 def _read_first(path: Path) -> Table | None:
-    """Return the content of the first line; None if there is none, and nothing if it is not valid."""
+    """Return the content of the first line: None if there is no line, an empty dict if it is invalid."""
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -239,12 +238,12 @@ def _read_first(path: Path) -> Table | None:
 
 
 def read_last(path: Path, size: int) -> list[Table]:
-    """Return the content of the last lines, which have at most ``size`` bytes together; they are not verified."""
+    """Return the contents of the last lines, at most ``size`` bytes in total; they are not verified."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(end - size, 0))
         lines = file.read(size).split(b"\n")
-    whole = lines[1:-1] if end > size else lines[:-1]  # The last one may be being written.
+    whole = lines[1:-1] if end > size else lines[:-1]  # The last line may still be incomplete.
     return [json.loads(line) for line in whole if line]
 
 
@@ -259,7 +258,7 @@ def _verify(path: Path, before: JournalLine, raw: bytes) -> JournalLine:
 
 
 def _find_before(before: JournalLine, content: bytes) -> str:
-    """Return the hash of the line before: for the first line of a file that continues another, the one it names."""
+    """Return the hash of the previous line; in the first line of a continuation, the hash it names."""
     if not before.number and b'"event":"continued"' in content:
         try:
             return str(json.loads(content)["after"])
@@ -277,7 +276,7 @@ def _hash(before: str, content: bytes) -> str:
 
 
 def _shorten(value: Any) -> Any:
-    """Return what JSON can express of an entry, with long texts cut."""
+    """Return an entry's JSON form, with long texts cut."""
     if isinstance(value, dict):
         return {key: _shorten(item) for key, item in value.items()}
     if type(value) in (list, tuple):

@@ -1,4 +1,4 @@
-"""Address: where a worker is on the network, and how to connect to it."""
+"""Address: the address of a worker on the network, and how to connect to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syft_core.exceptions import AuthenticationError, WorkerError
 from syft_core.network.errors import AddressError, ProxyError
 
 DEFAULT_PORT = 8777
-"""The port of a worker that names no other."""
+"""The default port of a worker."""
 
 
 def is_loopback(host: str) -> bool:
@@ -42,7 +42,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a worker is on the network, and how to connect to it."""
+    """A worker's address on the network, and how to connect to it."""
 
     host: str
     port: int
@@ -54,10 +54,9 @@ class Address:
     name: str | None = None
     """The name that the certificate must have, if it is not the host: a tunnel has another address than its worker."""
     wait: float = 0
-    """How many seconds to wait for a worker that is being started."""
+    """How many seconds to wait for a worker that is starting."""
 
     def __post_init__(self) -> None:
-        """Raise unless the host and the port can be right."""
         if not (self.host and self.host.isprintable() and 0 < self.port < 1 << 16):
             why, advice = _MALFORMED
             raise AddressError.wrong(_show(self.url), why, advice)
@@ -68,7 +67,7 @@ class Address:
         """Return the address for a URL like ``wss://host:port``."""
         try:
             parts = urlsplit(url)
-            _require_host(parts.netloc)  # `hostname` is in lower case.
+            _require_host(parts.netloc)  # `hostname` would be in lower case.
             host, port = parts.hostname, parts.port or default_port
         except ValueError:
             host, port = None, None
@@ -107,27 +106,27 @@ class Address:
 
 
 _TOKEN = re.compile(r"(?=[\w-]*[A-Z])[\w-]{40,}", re.ASCII)
-"""What looks like a token: no label of a name has so many characters of both cases."""
+"""Matches anything that looks like a token: no label of a name has so many characters of both cases."""
 _SHOWN = re.compile(r"((?:[a-z]{1,9}://)?)(?:.*@)?([\w.-]*|\[[0-9a-f:.]*\])((?::[0-9]{1,5}(?![\w-]))?)", re.IGNORECASE)
 """The scheme, the host and the port of an address, with a name or a password before the host."""
 
 
 def _require_host(host: str) -> None:
-    """Raise if a token is given as the host, before it is sent to name servers."""
+    """Refuse a token given as the host, before it is sent to name servers."""
     if _TOKEN.search(host):
         advice = "give the address of the worker, and the token as `token=...`"
         raise AddressError.wrong(_show(host), "the host is a token", advice)
 
 
 def _show(url: str) -> str:
-    """Return the scheme, the host and the port of a text that may have a secret in any other place."""
+    """Return the scheme, host and port of a text; any other part may contain a secret."""
     scheme, host, port = cast("re.Match[str]", _SHOWN.match(url)).groups()
     shown = f"{scheme}{_TOKEN.sub('', host)}{port}"
     return shown if shown == url else f"{shown}..."
 
 
 def explain_certificate(error: ssl.SSLError) -> tuple[str, str] | None:
-    """Return why a certificate was refused, by this end or the other, and what to do; None for other errors."""
+    """Return why a certificate was refused, by either end, and what to do; None for other errors."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = f"the certificate of the worker is not valid ({error.verify_message.rstrip('.')})"
         return why, _ADVICE.get(error.verify_code, 'get `ca.pem` from its owner: `ca="ca.pem"`')
@@ -142,7 +141,7 @@ def explain_certificate(error: ssl.SSLError) -> tuple[str, str] | None:
 
 
 def is_cut(error: Exception) -> bool:
-    """Return whether a connection was made, and broke: another attempt may succeed at once."""
+    """Return whether an established connection broke, so that another attempt may succeed at once."""
     is_refused = isinstance(error, ConnectionRefusedError | TimeoutError | ProxyError)
     return isinstance(error, ConnectionError | ssl.SSLEOFError | ssl.SSLSyscallError) and not is_refused
 
@@ -162,9 +161,9 @@ def explain_failure(error: Exception, seconds: float) -> tuple[str, str]:
 
 
 def explain_address(error: Exception, host: str, is_first: bool) -> tuple[str, str] | None:
-    """Return why connecting again does not help after an error, and what to do; None if it may help.
+    """Return why reconnecting does not help after an error, and what to do; None if it may help.
 
-    A name that cannot be looked up at the moment was right if there was a connection before.
+    After a first connection, a name that cannot be looked up is known to be right.
     """
     if isinstance(error, socket.gaierror) and (is_first or error.errno != socket.EAI_AGAIN):
         why = f"the host {host!r} cannot be found ({error.strerror})"
@@ -180,7 +179,7 @@ def explain_address(error: Exception, host: str, is_first: bool) -> tuple[str, s
 _MALFORMED = "the host or the port is malformed", 'write for instance `"north.example.org", 8777`'
 _ADVICE = {
     10: "ask its owner to renew it with `syft-core certs`",  # expired
-    62: "connect by a name that the certificate has",  # the name of the host
-    64: "connect by a name that the certificate has",  # its IP address
+    62: "connect by a name that the certificate has",  # the certificate has another host name
+    64: "connect by a name that the certificate has",  # the certificate has another IP address
 }
-"""What to do, by the error code of OpenSSL."""
+"""Advice, by OpenSSL error code."""

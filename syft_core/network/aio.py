@@ -1,7 +1,7 @@
 """Aio: workers on the network for programs that use asyncio.
 
-There is no second client: an ``AsyncWorker`` makes the calls of a ``WebsocketClientWorker`` in a thread of its own, one
-after the other, and the event loop goes on meanwhile. Calls to different workers run at the same time.
+An ``AsyncWorker`` makes the calls of a ``WebsocketClientWorker`` in a thread of its own, one after the other, without
+blocking the event loop. Calls to different workers run at the same time.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ async def connect(hook: FrameworkHook, host: str, port: int, **options: object) 
 class AsyncWorker:
     """The location of a worker on the network, with awaitable forms of the calls that wait.
 
-    Send objects to ``location``, and use pointers as always: those operations do not wait. If a task is cancelled, a
-    call that has not begun is not made; one that has begun is completed in the background, and its result is dropped.
-    An object that was fetched is kept: the next ``get`` returns it.
+    Send objects to ``location``, and use pointers as always: those operations do not wait. If a task is cancelled, its
+    pending calls are not made; a running call is completed in the background, and its result is dropped, except that a
+    fetched object is kept for the next ``get``.
     """
 
     location: WebsocketClientWorker
@@ -45,10 +45,10 @@ class AsyncWorker:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "worker")
         self._arrived: dict[int, tuple[Tensor, Tensor]] = {}
-        """Pointers and what was fetched for them, until a task has received it; by the identity of the pointer."""
+        """Pointers and their fetched objects, until a task has received them; by identity of the pointer."""
 
     async def run(self, function: Callable[..., T], /, *args: object, **kwargs: object) -> T:
-        """Call a function that uses this worker, after the calls that were made before; return its result."""
+        """Call a function that uses this worker, after all earlier calls; return its result."""
         call = partial(contextvars.copy_context().run, function, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 

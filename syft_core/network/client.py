@@ -72,26 +72,26 @@ from syft_core.workers.party.base import BaseWorker
 
 _log = logging.getLogger(__name__)
 MAX_HANDSHAKE = 1 << 14
-"""How many bytes each end may send in the opening handshake."""
+"""The maximum size in bytes of each end's part of the opening handshake."""
 MAX_DIGITS = 20
-"""How many digits a number in a header may have."""
+"""The maximum number of digits in a number of a header."""
 MAX_SILENCE = 60.0
-"""How many seconds a worker may be silent at most, whatever its heartbeat is, unless the timeout is longer."""
+"""The longest silence of a worker in seconds, whatever its heartbeat, unless the timeout is longer."""
 MAX_AHEAD = 4
-"""How many pieces of a large message are sent before the worker has confirmed the first."""
+"""The number of pieces of a large message to send before the worker has confirmed the first."""
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Seconds to wait before each attempt to connect again; the last is repeated."""
+"""Seconds to wait before each attempt to reconnect; the last is repeated."""
 _FIRST_ATTEMPTS = 4
-"""How often to try the first time, if the connection is made but cut during the opening handshake."""
+"""The number of initial attempts if connections are cut during the opening handshake."""
 UNLOGGED = logging.Logger("syft_core.network.handshake", logging.CRITICAL + 1)
-"""The library would log all headers at level DEBUG, and one of them is the token."""
+"""At level DEBUG the library would log all headers, which include the token."""
 _instance = secrets.token_hex(6)
 """Distinguishes this process from others whose local worker has the same id."""
 _opened: weakref.WeakSet[WebsocketLocation] = weakref.WeakSet()
 
 
 _TEMPORARY = (408, 502, 503, 504)
-"""The answers of a proxy whose worker is being started."""
+"""Responses of a proxy whose worker is starting."""
 
 
 def _leave(frame: Frame) -> Frame:
@@ -99,35 +99,35 @@ def _leave(frame: Frame) -> Frame:
 
 
 class NotHttpError(ConnectionLostError):
-    """The other end of a connection speaks another protocol."""
+    """The other end of a connection does not speak HTTP."""
 
 
 class WebsocketLocation(WireLocation):
     """The location of a worker on the network.
 
-    The connection is encrypted and the certificate of the worker is verified, except on this machine. A lost connection
-    is made again, and the session continues: nothing is executed twice, and nothing is lost.
+    Except on this machine, the connection is encrypted and the worker's certificate is verified. After a lost
+    connection, the client reconnects and the session continues: nothing is executed twice, and nothing is lost.
     """
 
     def __init__(self, client: BaseWorker, id: Id | None, address: Address, name: str, authorization: str) -> None:
         self._address, self._name, self._authorization = address, name, authorization
         self.timeout = address.timeout
         self._silence = 0.0
-        """How many seconds a worker that is busy may be silent, because it shows signs of life less often."""
+        """How many seconds a busy worker may be silent; it shows signs of life less often."""
         self._tls = address.make_context()
         self._session, self._secret = Session(), secrets.token_hex(16)
         self._expected = id
         self._begun: str | None = None
-        """Names the session, once the worker has said that it has begun."""
+        """Names the session, once the worker has reported that it has begun."""
         self._connection: Connection | None = None
         self._arrived: deque[tuple[Envelope, list[bytearray]]] = deque()
-        """Replies that were not read, and requests that were not answered."""
+        """Unread replies and unanswered requests."""
         self._connected = 0.0
         """When the last connection began; 0 before the first."""
         self._progress: object = None
-        """How far the session was when the connection broke."""
+        """The session's progress when the connection broke."""
         self._broken, self._attempts = 0.0, 0
-        """When the connection broke without progress since, and how often."""
+        """The time of the first break without progress since, and the number of attempts."""
         self._closed = False
         self._local = client
         super().__init__(client, "" if id is None else id)
@@ -140,7 +140,7 @@ class WebsocketLocation(WireLocation):
         return self._address.url
 
     def connect(self) -> None:
-        """Connect, or connect again and continue the session."""
+        """Connect, or reconnect and continue the session."""
         with self._lock:
             self._closed = False
             if self._connection is None:
@@ -149,7 +149,6 @@ class WebsocketLocation(WireLocation):
 
     @property
     def _patience(self) -> float:
-        """For how many seconds to try to connect."""
         return self.timeout if self._connected else self._address.wait or self.timeout
 
     def close(self) -> None:
@@ -169,11 +168,11 @@ class WebsocketLocation(WireLocation):
     # --- the transport
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
-        """Send one batch; keep a copy of what the worker has not confirmed, because the frames may be overwritten."""
+        """Send one batch; copy whatever the worker has not confirmed, because the frames may be overwritten."""
         self.transmit(Purpose.BATCH, sent, bytes)
 
     def transmit(self, kind: Purpose, frames: Sequence[Frame], copy: Callable[[Frame], Frame] = _leave) -> None:
-        """Send a message, and again if the connection breaks; frames that ``copy`` does not copy must not change."""
+        """Send a message; resend it if the connection breaks; frames that ``copy`` does not copy must not change."""
         session, pieces = self._session, list(split(frames))
         before = session.sent
         try:
@@ -198,9 +197,9 @@ class WebsocketLocation(WireLocation):
             self._reconnect(error)
 
     def _let_worker_keep_up(self, session: Session) -> None:
-        """Take what has arrived, and wait while the worker has confirmed few of the pieces that it was sent.
+        """Read arrived messages, and wait while too many pieces are unconfirmed.
 
-        While it waits for an answer of its own, it confirms nothing.
+        A worker that waits for an answer itself confirms nothing.
         """
         while True:
             is_asked = any(envelope.kind is Purpose.REQUEST for envelope, _ in self._arrived)
@@ -210,7 +209,7 @@ class WebsocketLocation(WireLocation):
 
     def _keep_rest(self, pieces: Iterable[tuple[Sequence[Frame], bool]], kind: Purpose) -> None:
         """Keep the unsent rest of an interrupted message: a session continues with whole messages only."""
-        self.disconnect()  # The next connection sends everything that is kept.
+        self.disconnect()  # The next connection sends all kept pieces.
         try:
             for piece, more in pieces:
                 self._session.keep([bytes(part) for part in piece], kind, more)
@@ -219,7 +218,7 @@ class WebsocketLocation(WireLocation):
             raise
 
     def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
-        """Return the next reply, answering the requests of the worker that arrive before it."""
+        """Return the next reply; answer the worker's requests that arrive before it."""
         while True:
             while self._arrived:
                 envelope, frames = self._arrived.popleft()
@@ -230,7 +229,6 @@ class WebsocketLocation(WireLocation):
                 return None
 
     def _take(self, wait: bool) -> bool:
-        """Take the next message from the connection; return whether something has happened."""
         try:
             if self._connection is None:
                 raise ConnectionLostError.closed()
@@ -243,7 +241,6 @@ class WebsocketLocation(WireLocation):
         return received is not None
 
     def _sort(self, connection: Connection, envelope: Envelope, frames: list[bytearray]) -> None:
-        """Take a confirmation, or keep a reply or request for ``receive_frames``."""
         if envelope.kind is Purpose.NOTE:
             self._session.acknowledge(envelope.received)
             if frames:
@@ -273,7 +270,7 @@ class WebsocketLocation(WireLocation):
             raise
 
     def _answer(self, envelope: Envelope, frames: Sequence[object]) -> None:
-        """Execute commands of the worker on the client, such as the return of a gradient."""
+        """Execute a request of the worker, such as returning a gradient."""
         aliases = self._local.aliases  # The worker acts for this client, which waits for it, or for itself.
         reply = self._local.deliver(frames, Peer(self.id), delegates=lambda peer: peer.id in aliases)
         try:
@@ -289,7 +286,6 @@ class WebsocketLocation(WireLocation):
     # --- connecting
 
     def _reconnect(self, error: ConnectionLostError) -> None:
-        """Connect again, later and later if that does not help, until the timeout."""
         self.disconnect()
         if self._closed:
             raise ConnectionLostError.disconnected(self.id)
@@ -306,11 +302,10 @@ class WebsocketLocation(WireLocation):
         if self._connection is not None:
             (self._connection.close if graceful else self._connection.abort)()
             self._connection = None
-        replies = [item for item in self._arrived if item[0].kind is not Purpose.REQUEST]  # It waits no more.
+        replies = [item for item in self._arrived if item[0].kind is not Purpose.REQUEST]  # It no longer waits.
         self._arrived = deque(replies)
 
     def _connect(self, deadline: float, error: Exception | None = None) -> None:
-        """Connect and continue the session; try again until the deadline."""
         while True:
             pause = _PAUSES[min(self._attempts, len(_PAUSES) - 1)]
             if error is not None and time.monotonic() + pause > deadline:
@@ -328,7 +323,6 @@ class WebsocketLocation(WireLocation):
                 return
 
     def _open(self, seconds: float) -> Connection:
-        """Return a connection on which the session continues."""
         sock, response, unread = self._shake_hands(seconds)
         connection = Connection(sock, is_client=True, max_bytes=MAX_FRAME, unread=unread)
         try:
@@ -342,7 +336,7 @@ class WebsocketLocation(WireLocation):
         return connection
 
     def _require_hope(self, error: Exception) -> None:
-        """Raise if connecting again does not help, or if there has been no connection and nobody wants to wait."""
+        """Raise if reconnecting cannot help, or if there was no connection yet and the caller did not ask to wait."""
         if isinstance(error, AuthenticationError | AddressError | SessionLostError):
             raise error
         is_first = not self._connected and not self._address.wait
@@ -370,7 +364,6 @@ class WebsocketLocation(WireLocation):
             self._context = replace(self._context, receiver=id)
 
     def _forget_session(self) -> None:
-        """Forget everything about a session that cannot continue; the next connection begins another one."""
         self._session, self._secret, self._begun = Session(), secrets.token_hex(16), None
         self.failures += 1
         self._arrived.clear()
@@ -381,7 +374,7 @@ class WebsocketLocation(WireLocation):
         self.forget_gradients()
 
     def leave_to_parent(self) -> None:
-        """In a forked process, leave the connection to the parent; ``connect`` begins a session of its own."""
+        """In a forked process, leave the connection to the parent; ``connect`` begins a new session."""
         if self._connection is not None:
             self._connection.leave()
         self._connection, self._closed, self._lock = None, True, threading.RLock()
@@ -415,7 +408,6 @@ class WebsocketLocation(WireLocation):
         return sock, response, unread
 
     def _require_acceptance(self, response: Response, problem: Exception | None) -> None:
-        """Raise unless the worker accepts the connection."""
         why = self._conceal(response.headers.get(REASON, "the token is not valid"))
         if response.headers.get(STATE) == LOST:
             self._check_worker(response)
@@ -451,8 +443,8 @@ W = TypeVar("W", bound="WebsocketClientWorker")
 class WebsocketClientWorker(FarWorker, WebsocketLocation):
     """The location of a worker on the network: pointers, ``send`` and ``search`` work as with a virtual worker.
 
-    Connecting to the same address again returns the existing location, so that a notebook cell can run twice; other
-    options than before, such as ``ca`` or ``token``, are used from then on.
+    Connecting to the same address again returns the existing location, so that a notebook cell can run twice; changed
+    options, such as ``ca`` or ``token``, apply from then on.
 
     Args:
         hook: the hook whose local worker is the client.
@@ -524,7 +516,7 @@ class WebsocketClientWorker(FarWorker, WebsocketLocation):
             local.send(obj, self, create_pointer=False)
 
     def _connect_with(self, address: Address, authorization: str, id: Id | None) -> None:
-        """Continue the session with other options; if that fails, keep those from before."""
+        """Continue the session with other options; on failure, restore the previous ones."""
         with self._lock:
             before, was_closed = (self._address, self._authorization, self._tls, self._expected), self._closed
             tls, expected = address.make_context(), self._expected if id is None else id
@@ -563,8 +555,8 @@ def connect(
 ) -> WebsocketClientWorker:
     """Connect to a worker on a network, e.g. ``connect("wss://hospital.example:8777", token="...")``.
 
-    The scheme and the port may be left out: ``wss``, except on this machine, and 8777. ``name`` is the name in the
-    worker's certificate if the address is that of a tunnel. The other options are those of ``WebsocketClientWorker``.
+    The scheme defaults to ``wss``, except on this machine, and the port to 8777. ``name`` is the name in the worker's
+    certificate if the address is that of a tunnel. The other options are those of ``WebsocketClientWorker``.
     """
     hook = current_hook()
     if hook is None:
@@ -577,7 +569,7 @@ def connect(
 
 
 def prepare(sock: socket.socket) -> None:
-    """Send small messages at once, and let the system notice that the other machine is gone."""
+    """Send small messages at once, and let the system detect that the other machine is gone."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
@@ -586,7 +578,7 @@ def prepare(sock: socket.socket) -> None:
 
 
 def read_head(sock: socket.socket, start: bytes) -> tuple[bytes, bytes]:
-    """Read the head of an HTTP message; return it, and what came after it.
+    """Read the head of an HTTP message; return it and the bytes after it.
 
     Raise ``NotHttpError`` as soon as it does not begin with ``start``.
     """
@@ -605,7 +597,7 @@ def read_head(sock: socket.socket, start: bytes) -> tuple[bytes, bytes]:
 
 
 def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, unread: bytes) -> tuple[Response, bytes]:
-    """Return the answer to the opening handshake, and what came after it."""
+    """Return the handshake response, and the bytes that follow it."""
     if not head.startswith(b"HTTP/1.1 101"):  # A refusal may have a body.
         head, unread = head + unread, b""
     received = 0
@@ -623,8 +615,8 @@ def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, u
 
 
 def _leave_to_parent() -> None:
-    """Give a forked process names of its own, and no connection."""
-    global _instance  # one for each process
+    """Give a forked process its own names and no connection."""
+    global _instance  # One for each process.
     before, _instance = _instance, secrets.token_hex(6)
     for location in list(_opened):
         location._name = location._name.replace(before, _instance)

@@ -28,13 +28,13 @@ from syft_core.network.pieces import MAX_BUFFERS, Assembly, split
 from syft_core.serde.layout import Frame
 
 MAX_FRAME = 1 << 26
-"""How many bytes of buffers may arrive as one websocket message; see ``pieces.py`` for what is larger."""
+"""The maximum size in bytes of buffers in one websocket message; larger ones are split, see ``pieces.py``."""
 MAX_CONTROL = 125
-"""How many bytes a ping, a pong or a close may have, by the standard."""
+"""The maximum size in bytes of a ping, a pong or a close, by the standard."""
 _CHUNK = 1 << 14
-"""How many bytes are read ahead; what is longer is received where it stays."""
+"""How many bytes to read ahead; longer payloads are received in place."""
 _SMALL = 1 << 14
-"""Over TLS, buffers up to this size are joined: each call writes a record of its own."""
+"""Over TLS, buffers up to this size are joined, because each call writes a separate record."""
 _MAX_PARTS = min(os.sysconf("SC_IOV_MAX"), 512) if hasattr(os, "sysconf") else 16
 _ENVELOPE = struct.Struct("<B?xxIQQ")
 _SHORT, _LONG = struct.Struct(">H"), struct.Struct(">Q")
@@ -54,29 +54,29 @@ class Purpose(IntEnum):
     RESPONSE = 2
     """The reply to them."""
     NOTE = 3
-    """A note, which has no reply unless it is refused; from the worker, that reply, or nothing but the envelope."""
+    """A note, which has no reply unless it is refused; from the worker, that reply, or only the envelope."""
 
 
 _KINDS = tuple(Purpose)
 
 
 class Envelope(NamedTuple):
-    """What the transport must know about a message."""
+    """The part of a message that the transport needs."""
 
     kind: Purpose
     number: int
-    """The position of the message in its direction, counted from 1 for each session."""
+    """The position of the message in its direction, counted from 1 in each session."""
     received: int
     """The number of the last message that the sender has received."""
     more: bool = False
-    """Whether the message continues in the next one of this kind."""
+    """Whether the message continues in the next one of its kind."""
 
 
 class Connection:
     """A websocket over a connected socket, for one reading thread and any number of writing threads.
 
     A client must mask its frames; it uses the mask 0, which changes nothing. Masks protect proxies from scripts in
-    browsers, and our connections are encrypted, or do not leave the machine.
+    browsers; these connections are encrypted, or do not leave the machine.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Connection:
         self._socket = sock
         self._require_room = require_room
         self.arriving = 0
-        """How many bytes the message has that is being received; ``require_room`` raises if they are too many."""
+        """The size of the arriving message in bytes; ``require_room`` raises if it is too large."""
         self._timeout = sock.gettimeout()
-        """How many seconds to wait for the rest of a message; None to wait forever."""
+        """Seconds to wait for the rest of a message; None to wait forever."""
         sock.setblocking(False)
         self._arrival = select.poll()
         self._arrival.register(sock, select.POLLIN)
@@ -104,19 +104,19 @@ class Connection:
         self._encrypted = isinstance(sock, ssl.SSLSocket)
         self._writing = threading.Lock()
         self._wanted = select.POLLOUT
-        """What the call of the socket waits for that would have blocked last."""
+        """The event needed by the last call that would have blocked."""
         self._early: deque[tuple[Envelope, list[bytearray]]] = deque()
-        """Messages that a client received while it was sending."""
+        """Messages that a client received while sending."""
         self._ahead = bytearray(max(_CHUNK, len(unread)))
         self._ahead[: len(unread)] = unread
         self._view = memoryview(self._ahead)
         self._start, self._end = 0, len(unread)
-        """Where the bytes that were read ahead begin and end."""
+        """The bounds of the bytes that were read ahead."""
         self._assembly = Assembly()
         self._left = 0
-        """How many bytes of the current frame have not been read."""
+        """The number of unread bytes in the current frame."""
         self._mask = b""
-        """Empty if it changes nothing."""
+        """Empty for the mask 0."""
         self._final = True
         self.bytes_in = self.bytes_out = 0
 
@@ -131,17 +131,17 @@ class Connection:
             self._write_locked(_BINARY, [head, *buffers], len(head) + sum(lengths))
 
     def send_whole(self, kind: Purpose, number: int, buffers: Sequence[Frame]) -> None:
-        """Send a message that is not part of a session, in as many pieces as it needs."""
+        """Send a message outside of any session, in as many pieces as necessary."""
         for piece, more in split(buffers):
             self.send(Envelope(kind, number, 0, more), piece)
 
     def join(self, envelope: Envelope, buffers: list[bytearray]) -> list[bytearray] | None:
-        """Add a piece that ``send_whole`` has sent; return the message, or None if another piece follows."""
+        """Add a piece sent by ``send_whole``; return the message, or None if another piece follows."""
         return self._assembly.join(buffers, envelope.more)
 
     @property
     def joined(self) -> int:
-        """How many bytes the pieces have that were added and are not complete."""
+        """The size in bytes of incomplete messages."""
         return self._assembly.size
 
     def receive(self, seconds: float | None = None) -> tuple[Envelope, list[bytearray]] | None:
@@ -153,7 +153,7 @@ class Connection:
             return self._early.popleft()
         try:
             return self._receive_message(seconds)
-        except BaseException:  # Also if it is interrupted from the keyboard, perhaps in the middle of a message.
+        except BaseException:  # Even an interrupt from the keyboard may come in the middle of a message.
             self.interrupt()
             raise
 
@@ -168,7 +168,7 @@ class Connection:
             raise ConnectionLostError.malformed(f"it has {size} bytes, and the limit is {self._max_bytes}")
         self.arriving = size
         try:
-            if self._end - self._start < size:  # Not all of it is here.
+            if self._end - self._start < size:  # Part of it has not arrived.
                 self._require_room()
             buffers = [self._take(length) for length in lengths]
         finally:
@@ -195,9 +195,9 @@ class Connection:
         self.abort()
 
     def drain(self, seconds: float | None = None) -> None:
-        """Send nothing more, and let the other end read what was sent until it closes the connection.
+        """Stop sending, and wait until the other end has read everything and closes the connection.
 
-        Closing the socket at once would discard it. By default, that may take as long as a pause within a message.
+        Closing the socket at once would discard unread bytes. By default, wait as long as for the rest of a message.
         """
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self._socket, socket.SHUT_WR)
@@ -208,7 +208,7 @@ class Connection:
                 self._receive(self._view, self._timeout)
 
     def interrupt(self) -> None:
-        """Make the thread that uses the connection get an error; that thread closes the socket."""
+        """Make the thread that uses the connection fail; that thread closes the socket."""
         interrupt(self._socket)
 
     def leave(self) -> None:
@@ -222,7 +222,7 @@ class Connection:
     # --- writing frames
 
     def _write_control(self, opcode: int, payload: Frame) -> None:
-        """Write a ping or a pong, unless a message is being written, which is a sign of life too."""
+        """Write a ping or a pong, unless a message is being written: that is a sign of life, too."""
         if self._writing.acquire(blocking=False):
             try:
                 self._write_locked(opcode, [payload], len(payload))
@@ -274,7 +274,7 @@ class Connection:
     def _send(self, method: Callable[[Any], int], argument: object) -> int:
         """Send some bytes, and return how many.
 
-        A client goes on reading: the worker may be sending a reply, and read on when that has arrived.
+        A client keeps reading: the worker may be sending a reply, and will not read until it has arrived.
         """
         sent = self._call(method, argument, select.POLLOUT, 0 if self._is_client else self._timeout)
         while sent is None and self._is_client and self._wait_for(self._wanted | select.POLLIN, self._timeout):
@@ -286,7 +286,7 @@ class Connection:
         return sent
 
     def _call(self, method: Callable[[Any], int], argument: object, event: int, seconds: float | None) -> int | None:
-        """Call a method of the socket as soon as it does not block; return None if it would for too long."""
+        """Call a method of the socket as soon as it does not block; return None after ``seconds``."""
         while True:
             try:
                 with self._calling:
@@ -304,7 +304,6 @@ class Connection:
                 return None
 
     def _wait_for(self, events: int, seconds: float | None) -> bool:
-        """Wait until the socket can be read or written; return whether it can."""
         poll = select.poll()
         poll.register(self._socket, events)
         return bool(poll.poll(None if seconds is None else seconds * 1000))
@@ -323,7 +322,6 @@ class Connection:
             self._answer_control(opcode)
 
     def _read_head(self) -> int:
-        """Read the head of a frame, and return its opcode."""
         self._read_ahead(2)
         first, second = self._ahead[self._start : self._start + 2]
         length, size = second & 0x7F, 2
@@ -346,7 +344,7 @@ class Connection:
         return opcode
 
     def _answer_control(self, opcode: int) -> None:
-        if opcode not in _CONTROL:  # Before its payload is read, whose length is not limited.
+        if opcode not in _CONTROL:  # Checked before reading its payload, whose length is not limited.
             raise ConnectionLostError.malformed("its frame is of an unknown kind")
         payload = self._take(self._left)
         if opcode == _PING:
@@ -355,7 +353,7 @@ class Connection:
             raise ConnectionLostError.closed()
 
     def _take(self, length: int) -> bytearray:
-        """Return the next bytes of the payload of the current message, across frames."""
+        """Return the next payload bytes of the current message, across frames."""
         if length <= self._left:
             data = self._take_raw(length)
             self._left -= length
@@ -373,7 +371,6 @@ class Connection:
         return data
 
     def _continue_message(self) -> None:
-        """Read the head of the next frame of a message; control frames may come in between."""
         opcode = self._read_head()
         if opcode >= _CLOSE:
             self._answer_control(opcode)
@@ -389,7 +386,6 @@ class Connection:
         return plain
 
     def _take_raw(self, length: int) -> bytearray:
-        """Return the next bytes of the stream, in memory of their own."""
         if length > _CHUNK and self._end - self._start < length:
             return self._take_long(length)
         self._read_ahead(length)
@@ -398,7 +394,6 @@ class Connection:
         return self._ahead[start:end]
 
     def _read_ahead(self, length: int) -> None:
-        """Read until the next ``length`` bytes are here."""
         rest = self._end - self._start
         if rest >= length:
             return
@@ -418,7 +413,7 @@ class Connection:
         return taken
 
     def _receive(self, view: memoryview, seconds: float | None) -> int:
-        """Receive some bytes, and return how many; with 0 seconds, 0 if none have arrived."""
+        """Receive some bytes and return their number; with 0 seconds, return 0 if none have arrived."""
         count: int | None = None
         try:
             if self._encrypted or seconds == 0 or self._arrival.poll(None if seconds is None else seconds * 1000):
@@ -436,19 +431,19 @@ class Connection:
 
 
 def interrupt(sock: socket.socket) -> None:
-    """Make a thread that waits for a socket get an error; the file descriptor stays in use until it closes it."""
+    """Make a thread that waits for a socket fail; the file descriptor stays in use until that thread closes it."""
     with contextlib.suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)  # For TLS too: only its thread may say goodbye.
 
 
 def abort(sock: socket.socket) -> None:
-    """Close a socket; a thread that reads or writes gets an error."""
+    """Close a socket; a thread that reads or writes it fails."""
     interrupt(sock)
     sock.close()
 
 
 def _join_small(parts: Sequence[Frame]) -> list[Frame]:
-    """Join small parts that follow each other, so that TLS writes few records."""
+    """Join consecutive small parts, so that TLS writes few records."""
     joined: list[Frame] = []
     small = bytearray()
     for part in parts:

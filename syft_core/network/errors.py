@@ -6,13 +6,13 @@ from syft_core.exceptions import ConnectionLostError, Text
 
 
 class AddressError(ConnectionLostError):
-    """There is no worker at an address, or it is reached in another way: connecting again does not help."""
+    """No worker can be reached at an address in this way: connecting again does not help."""
 
     wrong = Text("cannot connect to {url}: {why}; {advice}")
 
 
 class ProxyError(ConnectionLostError):
-    """What answers at an address cannot reach the worker at the moment."""
+    """A proxy at an address cannot reach the worker at the moment."""
 
     answered = Text(
         "cannot reach the worker: a proxy answers with HTTP status {status}; wait until the worker is running"

@@ -1,4 +1,4 @@
-"""What the network registers: errors that clients receive."""
+"""Register the network: errors that clients receive."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from syft_core.plugins.hookspecs import RegisterError, hookimpl
 
 @hookimpl
 def register_errors(register: RegisterError) -> None:
-    """Let the errors of the network be sent."""
+    """Allow network errors to be sent."""
     register(AddressError)

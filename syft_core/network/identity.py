@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Identity:
-    """Who has authenticated, and how."""
+    """The authenticated user, and the method of authentication."""
 
     user: str
     admin: bool = False
-    """Whether it may see the page of the worker, and decide about releases."""
+    """Whether they may see the worker's page, and decide about releases."""
     name: str = ""
-    """The name of the token, if there is one."""
+    """The name of the token, if it has one."""

@@ -1,4 +1,4 @@
-"""PeerLocation: another worker on the network, as a worker sees it that acts for its clients."""
+"""PeerLocation: another worker on the network, as seen by a worker that acts for its clients."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from syft_core.workers.party.base import BaseWorker
 RECONNECT = 10.0
 """Seconds after which a worker that cannot be reached counts as gone."""
 PATIENCE = 0.1
-"""Seconds between two looks for acknowledgements, and for refusals."""
+"""The polling interval, in seconds, for acknowledgements and refusals."""
 MAX_KEPT = 256
-"""How many notes are kept until the other worker has acknowledged them."""
+"""The maximum number of notes kept until the other worker has acknowledged them."""
 
 
 class TicketLink(WebsocketLocation):
     """A connection to another worker, opened with a ticket of a client; notes need no reply."""
 
     def tell(self, message: Message) -> None:
-        """Send a message without waiting for the reply; the next call that waits raises the error."""
+        """Send a message without waiting for the reply; the next call that waits raises its error."""
         if not message.facts.is_note:
             super().tell(message)
             return
@@ -50,13 +50,13 @@ class TicketLink(WebsocketLocation):
             self.flush()
 
     def flush(self) -> None:
-        """Wait until the other worker has executed everything, and received all notes, which have no replies."""
+        """Wait until the other worker has executed everything and received all notes, which have no replies."""
         self.confirm()
 
 
 @dataclass
 class _Client:
-    """What a client needs to reach another worker: a link, or tickets to open one."""
+    """A client's means to reach another worker: a link, or tickets to open one."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     tickets: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_TICKETS))
@@ -82,7 +82,7 @@ class PeerLocation(Location):
         self._clients.setdefault(peer.original, _Client()).tickets.append(ticket)
 
     def forget_peer(self, peer: Peer) -> None:
-        """Drop the tickets and the connection of a peer that is gone."""
+        """Drop the tickets and the connection of a peer that has left."""
         client = self._clients.pop(peer, None)
         if client is not None and client.link is not None:
             client.link.disconnect()
@@ -101,7 +101,7 @@ class PeerLocation(Location):
         self._use_link(tell)
 
     def flush(self) -> None:
-        """Wait until everything that was sent on behalf of the client has been executed."""
+        """Wait until everything sent on behalf of the client has been executed."""
         self._use_link(lambda link: link.flush())
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
@@ -110,7 +110,7 @@ class PeerLocation(Location):
         return forms
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Queue the lease of a dropped pointer for release, over any connection."""
+        """Queue the release of a dropped pointer's lease, over any connection."""
         for client in list(self._clients.values()):
             if client.link is not None:
                 client.link.drop(id, lender)

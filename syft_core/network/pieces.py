@@ -1,7 +1,7 @@
-"""Pieces: large messages travel in several, so that each end needs little memory besides the message itself.
+"""Pieces: large messages are split, so that each end needs little memory besides the message itself.
 
-A buffer that does not fit into a piece continues in the first buffer of the next one. Signs of life, confirmations and
-the answers of the other end pass between two pieces.
+A buffer that does not fit into a piece continues in the first buffer of the next one. Pings, confirmations and answers
+of the other end may come between two pieces.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from syft_core.exceptions import ConnectionLostError
 from syft_core.serde.layout import Frame
 
 MAX_BUFFERS = 100_000
-"""How many buffers one message may have."""
+"""The maximum number of buffers in one message."""
 PIECE = (1 << 22) + (1 << 16)
-"""How many bytes of buffers a piece has at most: a little more than the parties of a protocol send at once."""
+"""The maximum size in bytes of a piece: a little more than the parties of a protocol send at once."""
 
 
 def split(frames: Sequence[Frame]) -> Iterator[tuple[Sequence[Frame], bool]]:
-    """Yield the pieces of a message, and whether another one follows; only the lengths of its buffers are looked at.
+    """Yield the pieces of a message, and whether another one follows; only the lengths of its buffers matter.
 
     >>> [(list(map(len, piece)), more) for piece, more in split([bytes(10), bytes(PIECE)])]
     [([10, 4259830], True), ([10], False)]
@@ -44,7 +44,7 @@ class Assembly:
     def __init__(self) -> None:
         self._buffers: list[bytearray] = []
         self.size = 0
-        """How many bytes they have; memory is allocated as they arrive."""
+        """Their size in bytes; memory is allocated as they arrive."""
 
     def join(self, piece: list[bytearray], more: bool) -> list[bytearray] | None:
         """Add a piece; return the message, or None if another piece follows."""

@@ -1,7 +1,7 @@
 """Server: serves a worker to clients on the network, one thread for each connection.
 
-A thread waits in the kernel, not in Python, so it answers with less delay than an event loop, and the worker executes
-one message at a time anyway.
+A thread waits in the kernel, not in Python, so it responds faster than an event loop; the worker executes one message
+at a time anyway.
 """
 
 from __future__ import annotations
@@ -70,32 +70,30 @@ from syft_core.workers.party.turns import is_wanted
 
 _log = logging.getLogger(__name__)
 HEALTH = "/health"
-"""The address that answers everyone who asks whether the worker is served."""
+"""The address that tells anyone whether the worker is being served."""
 HANDSHAKE_SECONDS = 10
-"""How long opening a connection may take."""
+"""The time limit for opening a connection."""
 MESSAGE_OVERHEAD = 1 << 24
-"""How many bytes a message may have besides the objects in it."""
+"""The maximum size in bytes of a message, in addition to its objects."""
 MAX_HELD = 1 << 30
-"""How many bytes of messages the worker keeps for a user at most: replies that were not acknowledged, and messages that
-wait."""
+"""The maximum size in bytes of the messages kept for a user: unacknowledged replies, and waiting messages."""
 MAX_UNCOUNTED = 1 << 20
-"""How many bytes of one session are not compared with what the worker keeps for the user's other sessions."""
+"""The size in bytes below which a session is not compared with the messages kept for the user's other sessions."""
 MAX_IDLE_SESSIONS = 64
-"""How many sessions of one user are kept without a connection."""
+"""The maximum number of a user's sessions without a connection."""
 MAX_WAITING = 2 * WINDOW
-"""How many messages of a client are kept while the worker waits for its response, and how many replies that it has not
-acknowledged."""
+"""The maximum number of a client's messages that wait for the worker, and of unacknowledged replies."""
 MAX_LINKS = 64
-"""How many workers with tickets of a user may be connected for each connection that the user may have."""
+"""The maximum number of workers connected with a user's tickets, for each connection that the user may have."""
 TURN_SECONDS = 0.1
-"""How often a connection that waits for its session looks whether a newer one does."""
+"""The interval at which a connection that waits for its session checks whether a newer one does."""
 MAX_DEPOSITED = 16
-"""How many deposits are acknowledged together."""
+"""The number of deposits that are acknowledged together."""
 LARGE_DEPOSIT = 1 << 16
 LAST_SECONDS = 1
-"""How long a server that stops waits at least for its threads, and how long these wait until a client has read why."""
+"""The minimum time that a stopping server waits for its threads, and these for a client to read the reason."""
 _LINGER = 1
-"""How many seconds to wait until a client has read why its certificate was refused."""
+"""Seconds to wait for a client to read why its certificate was refused."""
 _MAX_NAME = 128
 _BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n"
@@ -109,15 +107,15 @@ class Credentials:
     """What a client presents when it connects."""
 
     token: str | None = field(repr=False)
-    """The secret of the header ``Authorization``."""
+    """The secret in the ``Authorization`` header."""
     certificate: Any
-    """The verified certificate of the client, as ``ssl`` returns it, or None."""
+    """The verified client certificate, as returned by ``ssl``, or None."""
 
 
 _starting = threading.Lock()
-"""Held while a thread is started: the size of its stack is a setting of the process."""
+"""Held while a thread is started, because the stack size is a process-wide setting."""
 Authenticate = Callable[[Credentials], Identity | None]
-"""Returns who presents the credentials, or None if they are not valid."""
+"""Returns the identity of the credentials, or None if they are not valid."""
 
 
 @dataclass(eq=False)
@@ -126,35 +124,34 @@ class ClientSession:
 
     peer: Peer
     mandate: Mandate | None = None
-    """What a worker may do that has opened the session with a ticket."""
+    """The permissions of a worker that has opened the session with a ticket."""
     begun: str = field(default_factory=partial(secrets.token_hex, 16))
-    """Tells this session from earlier ones of the same client, which the worker has forgotten."""
+    """Distinguishes this session from earlier ones of the client, which the worker has forgotten."""
     session: Session = field(default_factory=Session)
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held by the thread that serves the session."""
     connection: Connection | None = None
     thread: int | None = None
-    """The thread that serves the session."""
     newest: socket.socket | None = None
     """The newest connection, which gets the session."""
     waiting: deque[tuple[Envelope, Sequence[bytearray]]] = field(default_factory=deque)
-    """Messages that arrived while the worker waited for a response."""
+    """Messages that arrived while the worker was waiting for a response."""
     excess: MessageSizeError | None = None
-    """Why the message that is arriving in pieces is refused when it is complete; its pieces are not kept."""
+    """Why the message arriving in pieces will be refused when complete; its pieces are not kept."""
     arrivals: deque[tuple[int, list[Callable[[], None]]]] = field(default_factory=deque)
     """What to call when a reply was acknowledged, with its number."""
     deposited: int = 0
-    """How many deposits have not been acknowledged; a large one counts more."""
+    """The number of unacknowledged deposits; a large one counts more."""
     busy_since: float | None = None
-    """When the execution of the current message began."""
+    """When the current message began to execute."""
     gone_since: float | None = None
-    """When it was noticed that the client is gone although a message is being executed."""
+    """When the client was found to be gone while a message was executing."""
     seen: float = field(default_factory=time.monotonic)
-    """When a connection of the client was last in use."""
+    """When a connection of the client was last used."""
     since: float = field(default_factory=time.time)
     """When the session began, in seconds since 1970."""
     bytes_before: int = 0
-    """How many bytes earlier connections moved."""
+    """The number of bytes moved by earlier connections."""
 
     @property
     def payer(self) -> str | None:
@@ -163,13 +160,13 @@ class ClientSession:
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes in replies that the client has not acknowledged, and in messages that wait or arrive."""
+        """The size in bytes of unacknowledged replies, and of waiting or arriving messages."""
         waiting, connection = list(self.waiting) if self.waiting else [], self.connection
         arriving = self.session.arriving.size + (0 if connection is None else connection.arriving + connection.joined)
         return self.session.unacknowledged_bytes + arriving + sum([len(part) for _, parts in waiting for part in parts])
 
     def await_turn(self, sock: socket.socket) -> None:
-        """Wait until the connection that is being served has ended, or the worker executes a message of the client."""
+        """Wait until the served connection has ended, or the worker executes a message of the client."""
         while self.busy_since is None:
             if self._try_to_take(sock):
                 self.lock.release()
@@ -177,7 +174,7 @@ class ClientSession:
 
     @contextlib.contextmanager
     def take_over(self, sock: socket.socket, connection: Connection, heartbeat: float) -> Iterator[None]:
-        """Hold the session in a block for a connection, as soon as the one that is being served has ended.
+        """Hold the session for a connection within a block, once the served connection has ended.
 
         Until then, show the client that the worker is alive.
         """
@@ -192,9 +189,9 @@ class ClientSession:
             self.lock.release()
 
     def _try_to_take(self, sock: socket.socket) -> bool:
-        """Interrupt the connection that is being served, and return whether it has ended: the session is held then.
+        """Interrupt the served connection; return whether it has ended, in which case the session is held.
 
-        Only the newest connection waits for that, so that a client cannot have any number of them.
+        Only the newest connection waits for this, so that their number stays limited.
         """
         if self.newest is not sock:
             raise ConnectionLostError.closed()
@@ -204,7 +201,7 @@ class ClientSession:
 
     @property
     def in_flight(self) -> int:
-        """The number of messages that are being executed, or wait for it."""
+        """The number of messages that are executing or waiting."""
         return (self.busy_since is not None) + len(self.waiting)
 
     @property
@@ -216,9 +213,9 @@ class ClientSession:
 
 
 class ReverseLocation(WireLocation):
-    """The client of a session as its worker sees it: requests travel over the connection of the client.
+    """The client of a session, as seen by its worker: requests use the client's connection.
 
-    The thread of the session sends a request and waits for the response. Requests are not repeated on a new connection.
+    The session's thread sends a request and waits for the response. Requests are not repeated on a new connection.
     """
 
     def __init__(self, server: Server, client: ClientSession) -> None:
@@ -226,7 +223,7 @@ class ReverseLocation(WireLocation):
         self._server, self._of = server, client
 
     def tell(self, message: Any) -> None:
-        """Wait for every answer, because the client reads requests only while it waits itself."""
+        """Wait for every answer, because the client reads requests only while it is waiting itself."""
         self.ask(message)
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
@@ -252,7 +249,7 @@ class ReverseLocation(WireLocation):
                 raise
 
     def _require_connection(self) -> Connection:
-        """Return the connection; only commands of the client itself may use it."""
+        """Return the connection; only the client's own commands may use it."""
         if self._of.thread != threading.get_ident():
             raise WorkerNotFoundError.named(self.id, ())
         if self._of.connection is None:
@@ -261,7 +258,7 @@ class ReverseLocation(WireLocation):
 
 
 class Latencies:
-    """How long batches of commands took, from their arrival to the reply, in a histogram."""
+    """A histogram of how long batches of commands took, from arrival to reply."""
 
     BOUNDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0)
     """Upper bounds in seconds; the last part has none."""
@@ -287,11 +284,11 @@ class Server:
         port: the port, or 0 for any that is free.
         authenticate: identifies who presents credentials.
         tls: the TLS context; without one, only clients of this machine can be served.
-        max_connections: how many clients may be connected at the same time.
-        session_timeout: seconds after which the session of a client that is gone ends, and its objects are removed.
+        max_connections: the maximum number of connected clients.
+        session_timeout: seconds after which the session of a disconnected client ends, and its objects are removed.
         heartbeat: seconds between signs of life while a client waits.
         io_timeout: seconds after which a client that stops in the middle of a message is disconnected.
-        listener: a socket that listens already; it is shared with a supervisor, so it is not shut down.
+        listener: a listening socket; it is shared with a supervisor, so it is not shut down.
         ended: why sessions of an earlier process are lost, by the id of the client; "" for all others.
         is_valid: returns whether an identity is still valid, for connections that are open.
         handshake_stack: the bytes of the stack of a thread that opens a connection, 0 for the default; for a process
@@ -332,14 +329,14 @@ class Server:
         self._sessions: dict[str, ClientSession] = {}
         self._ended, self._is_valid = ended or {}, is_valid
         self._identities: dict[Id, Identity] = {}
-        """Who has authenticated, by the id of the client."""
+        """Authenticated identities, by client id."""
         worker.is_owner = self._is_owner
         self._admitted: dict[socket.socket, tuple[tuple[str, bool], str]] = {}
         """The user of each connection, whether a worker with a ticket opened it, and its session."""
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
         self._opening: dict[socket.socket, float] = {}
-        """The connections that have not been authenticated, and since when they exist."""
+        """The connections that are not yet authenticated, and when they were opened."""
         self._listener, self._shares_listener = listener, listener is not None
         self._stopping = threading.Event()
 
@@ -362,10 +359,10 @@ class Server:
         self._stopping.wait()
 
     def stop(self, seconds: float = 5) -> None:
-        """Stop listening, end what is being executed, and disconnect all clients.
+        """Stop listening, end running commands, and disconnect all clients.
 
-        Operations may finish; what consists of several, such as a training, ends at its next turn, with an error for
-        the client that says why.
+        Single operations may finish; commands of several operations, such as training, end at their next turn with an
+        error that tells the client why.
         """
         self._stopping.set()
         self.worker.is_stopping = True
@@ -388,7 +385,6 @@ class Server:
             time.sleep(0.01)
 
     def _is_owed_a_failure(self, client: ClientSession) -> bool:
-        """Return whether a connected client does not know yet that one of its commands has failed."""
         state = self.worker.sessions.get(client.mandate or client.peer.id)
         return client.connection is not None and state is not None and state.failed is not None
 
@@ -403,8 +399,6 @@ class Server:
         return list(self._sessions.values())
 
     def _start_thread(self, target: Callable[..., None], *args: object, stack: int = 0) -> None:
-        """Run a function in a thread; 0 stands for the default size of its stack."""
-
         def run() -> None:
             try:
                 target(*args)
@@ -422,7 +416,7 @@ class Server:
     def _try_to_start(
         self, target: Callable[..., None], sock: socket.socket, host: str, *args: object, stack: int = 0
     ) -> bool:
-        """Start a thread for a connection; return whether there was memory for it."""
+        """Start a thread for a connection; return False if there is no memory for it."""
         try:
             self._start_thread(target, sock, host, *args, stack=stack)
         except (RuntimeError, MemoryError):
@@ -439,7 +433,7 @@ class Server:
                 continue
             except (OSError, MemoryError):
                 if not self._stopping.is_set():
-                    time.sleep(0.1)  # Out of file descriptors, for instance.
+                    time.sleep(0.1)  # E.g. out of file descriptors.
                 continue
             if len(self._threads) >= self._max_connections and not self._make_room():
                 _log.warning("refused a connection from %s: there are %d", address[0], len(self._threads))
@@ -449,7 +443,7 @@ class Server:
                 sock.close()
 
     def _make_room(self) -> bool:
-        """Disconnect whoever has taken longest to authenticate; return whether there was anybody."""
+        """Disconnect the slowest handshake; return whether there was one."""
         oldest = next(iter(list(self._opening)), None)  # In the order in which they connected.
         if oldest is not None:
             self._opening.pop(oldest, None)
@@ -471,7 +465,6 @@ class Server:
                     _log.exception("cannot look after the session of %s", one_line(str(client.peer)))
 
     def _look_after(self, key: str, client: ClientSession, now: float) -> None:
-        """Show a waiting client that the worker is alive, or end the session of a client that is gone."""
         connection = client.connection
         if connection is None:
             if now - client.seen > self._session_timeout:
@@ -483,7 +476,7 @@ class Server:
             client.gone_since = client.gone_since or now
 
     def _is_wanted(self, client: ClientSession) -> bool:
-        """Return whether a client that is gone may still come back for the result of its message.
+        """Return whether a disconnected client may still return for the result of its message.
 
         Raise if the server stops.
         """
@@ -494,12 +487,11 @@ class Server:
         return self._is_valid_client(client)
 
     def _is_valid_client(self, client: ClientSession) -> bool:
-        """Return whether a client, or the one who gave it a ticket, is still known by a valid token."""
         identity = self._identities.get((client.mandate or client).peer.id)
         return identity is None or self._is_valid(identity)
 
     def _is_owner(self, peer: Peer) -> bool:
-        """Return whether a client has authenticated as an administrator, and is not acted for."""
+        """Return whether a client has authenticated as an administrator and acts for itself."""
         identity = None if peer.behalf else self._identities.get(peer.id)
         return peer.id == self.worker.id or (identity is not None and identity.admin and self._is_valid(identity))
 
@@ -520,7 +512,6 @@ class Server:
         _log.info("session of %s ended", one_line(str(client.peer)))
 
     def _end_mandates(self, giver: Peer) -> None:
-        """End the sessions of workers that act for a client that is gone."""
         for key, client in list(self._sessions.items()):
             if client.mandate is not None and client.mandate.peer.id == giver.id:
                 self._sessions.pop(key, None)
@@ -531,7 +522,7 @@ class Server:
     # --- one connection
 
     def _open_connection(self, sock: socket.socket, host: str) -> None:
-        """Authenticate a client, and serve it in another thread, with a larger stack."""
+        """Authenticate a client, then serve it in another thread with a larger stack."""
         with self._report_end(host):
             sock.settimeout(HANDSHAKE_SECONDS)
             prepare(sock)
@@ -558,7 +549,7 @@ class Server:
 
     @contextlib.contextmanager
     def _report_end(self, host: str) -> Iterator[None]:
-        """Log why a connection ends: no error of one may end the server."""
+        """Log why a connection ends: an error in one must not end the server."""
         try:
             yield
         except (OSError, WebSocketException, ConnectionLostError, ValueError, MultipleValuesError) as error:
@@ -572,19 +563,17 @@ class Server:
         abort(sock)
 
     def _limit_held(self, client: ClientSession) -> int:
-        """Return how many bytes of messages the worker keeps for the user of a client."""
         guard, user = self.worker.guard, client.payer
         quota = None if guard is None or user is None else guard.limit_message(user)
         return MAX_HELD if quota is None else quota + MESSAGE_OVERHEAD
 
     def _limit_message(self, client: ClientSession) -> int:
-        """Return how many bytes one message of a client may have."""
         return min(self.worker.limits.max_bytes, self._limit_held(client))
 
     def require_room(self, client: ClientSession, in_pieces: bool = False) -> None:
-        """Raise if a client sends on although it does not read the worker's replies, or does not answer the worker.
+        """Raise if a client keeps sending without reading the worker's replies, or without answering the worker.
 
-        A message in pieces is not counted: if it is too large, it is answered with an error.
+        A message in pieces is not counted: if it is too large, the reply is an error.
         """
         count = max(client.session.unacknowledged, len(client.waiting))
         if count > MAX_WAITING:
@@ -593,20 +582,17 @@ class Server:
             self._require_bytes(client)
 
     def _require_bytes(self, client: ClientSession, spare: int = 0) -> None:
-        """Raise if the worker keeps too many bytes of messages for the user of a client."""
         held, limit = self._count_held(client), self._limit_held(client)
         if held - spare > limit:
             raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {limit}")
 
     def _count_held(self, client: ClientSession) -> int:
-        """Return how many bytes of messages the worker keeps for the user of a client."""
         held = client.bytes_held
         if held > MAX_UNCOUNTED:
             held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])
         return held
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
-        """Answer the opening handshake; return the session of the client, or None if it was refused."""
         try:
             head, unread = read_head(sock, b"GET ")
         except NotHttpError:
@@ -668,7 +654,7 @@ class Server:
     ) -> tuple[Response, ClientSession | None]:
         """Complete the answer to a request for a session, or refuse it.
 
-        A lost session stays lost: a client that has not read this answer gets it again.
+        A lost session stays lost: a client that has not read this answer gets the same one again.
         """
         if client is None and state == LOST:
             refusal = _refuse(protocol, 410, self._ended.get(str(peer.id)) or self._ended.get("", _FORGOTTEN))
@@ -690,7 +676,7 @@ class Server:
     def _admit(
         self, kind: str, secret: str, name: str, key: str, certificate: object
     ) -> tuple[Peer, Mandate | None, Identity | None] | None:
-        """Return who connects, and for whom if it is a worker with a ticket; None if the credentials are not valid."""
+        """Return the peer, its mandate if it has a ticket, and its identity; None if the credentials are invalid."""
         if kind != "ticket":
             identity = self.authenticate(Credentials(secret if kind == "bearer" else None, certificate))
             if identity is None:
@@ -707,10 +693,10 @@ class Server:
     def _refuse_name(
         self, name: str, secret: str, peer: Peer, mandate: Mandate | None, identity: Identity | None
     ) -> str:
-        """Return why a client may not have this name, or an empty text.
+        """Return why a client may not use this name, or an empty text.
 
-        It must not be mistaken for another user's, or for the worker. It belongs to one token at a time: revoking that
-        ends the connections of all clients with this name.
+        It must not be mistaken for another user's, or for the worker. It belongs to one token at a time: revoking the
+        token ends the connections of all clients with this name.
         """
         is_name = name.isprintable() and "@" not in name and str(self.worker.id) not in (name, peer.id)
         if not (is_name and 0 < len(name) <= _MAX_NAME and 32 <= len(secret) <= _MAX_NAME):
@@ -721,7 +707,7 @@ class Server:
         return "a client with another token has this name"
 
     def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str, sock: socket.socket) -> str:
-        """Return why a user may not have a connection besides those of other sessions, or an empty text."""
+        """Return why a user may not open another connection, or an empty text."""
         user = (peer if mandate is None else mandate.peer).user
         if self.worker.guard is None or user is None:
             return ""
@@ -744,8 +730,8 @@ class Server:
     ) -> tuple[ClientSession | None, str]:
         """Return the session of a client and its state, or None if it cannot continue.
 
-        ``begun`` names a session with messages. A client names none until it has read the answer that began it, so a
-        request without it that comes after messages was delayed or repeated on its way.
+        ``begun`` names a session with messages. A client sends it as soon as it has read the answer that began the
+        session, so a request without it that follows messages was delayed or repeated in transit.
         """
         key = f"{peer.id}/{secret}"
         with self._lock:
@@ -771,7 +757,6 @@ class Server:
         return client, RESUMED
 
     def _limit_idle_sessions(self, created: ClientSession) -> None:
-        """End the oldest sessions without a connection, if a user has too many, or too many bytes of replies."""
         idle = [
             (client.seen, key, client)
             for key, client in list(self._sessions.items())
@@ -805,7 +790,7 @@ class Server:
             return
         client.session.acknowledge(envelope.received)
         self._note_arrivals(client, client.session.acknowledged)
-        try:  # Before it is accepted: a client that connects again sends it again.
+        try:  # Before accepting it: a client that reconnects sends it again.
             self.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
         except ConnectionLostError:
             connection.drain()
@@ -819,7 +804,6 @@ class Server:
             self._execute(client, connection, envelope, whole)
 
     def _join(self, client: ClientSession, envelope: Envelope, piece: Sequence[bytearray]) -> list[bytearray] | None:
-        """Add a piece to the message that is arriving; return the message when it is complete and not too large."""
         arriving = client.session.arriving
         size = arriving.size + sum(map(len, piece)) if envelope.more or arriving.size else 0
         if client.excess is None and size:
@@ -839,7 +823,7 @@ class Server:
     def _execute(
         self, client: ClientSession, connection: Connection, envelope: Envelope, frames: list[bytearray] | None
     ) -> None:
-        """Execute a message, and answer it; None is a message that was too large."""
+        """Execute and answer a message; ``None`` frames mean that the message was too large."""
         client.busy_since = time.monotonic()
         try:
             if self.worker.guard is not None and (
@@ -853,7 +837,7 @@ class Server:
                 self._send_reply(client, connection, reply, arrivals)
             else:
                 self._acknowledge(client, connection, frames or (), reply)
-        finally:  # A server that stops waits until then.
+        finally:  # A stopping server waits for this.
             self.latencies.add(time.monotonic() - client.busy_since)
             client.busy_since = None
 
@@ -867,7 +851,7 @@ class Server:
     def _send_reply(
         self, client: ClientSession, connection: Connection, reply: list[Frame], arrivals: list[Callable[[], None]]
     ) -> None:
-        """Send a reply, all of which is kept first: a client that connects again gets the rest."""
+        """Keep a reply, then send it: a client that reconnects gets the rest."""
         pieces = [(client.session.keep(piece, more=more), piece) for piece, more in split(reply)]
         if arrivals:
             client.arrivals.append((client.session.sent, arrivals))
@@ -884,7 +868,6 @@ class Server:
     def _acknowledge(
         self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]
     ) -> None:
-        """Acknowledge deposits from time to time, and at once if one was refused."""
         client.deposited += 1 + sum([len(frame) for frame in frames]) // LARGE_DEPOSIT
         if reply or client.deposited >= MAX_DEPOSITED:
             client.deposited = 0
@@ -905,7 +888,7 @@ class WebsocketServerWorker(BaseWorker):
         loop: not used; the worker has threads of its own.
         cert_path: a file with the certificate of the worker; without it, only clients of this machine are served.
         key_path: a file with the key of the certificate.
-        authenticate: identifies a user by credentials; by default whoever has ``token`` or, for the page of the worker,
+        authenticate: identifies a user by credentials; the default accepts ``token`` and, for the worker's page,
             ``owner_token``, which are new secrets.
         options: further options of ``BaseWorker``, and of ``Server``.
 
@@ -1003,7 +986,7 @@ def _require_readable(file: str | Path) -> None:
 
 
 def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the kind of authorization and its secret, or an empty secret, which is not valid, if it is malformed."""
+    """Return the kind of authorization and its secret; the secret of a malformed header is empty, hence invalid."""
     kind, _, secret = headers.get("Authorization", "").partition(" ")
     return kind.lower(), secret.strip() if secret.isascii() else ""
 
@@ -1014,7 +997,7 @@ def read_certificate(sock: socket.socket) -> Any:
 
 
 def start_thread(thread: threading.Thread, stack: int) -> None:
-    """Start a thread with a stack of this size; 0 stands for the default."""
+    """Start a thread with a stack of this size; 0 is the default size."""
     with _starting:
         before = threading.stack_size(stack) if stack else None
         try:
@@ -1028,7 +1011,7 @@ def _encrypt(sock: ssl.SSLSocket) -> None:
     try:
         sock.do_handshake()
     except ssl.SSLError as error:
-        with contextlib.suppress(OSError):  # Closing a socket with unread data would discard the alert that says why.
+        with contextlib.suppress(OSError):  # Closing a socket with unread data would discard the alert.
             if error.reason == "HTTP_REQUEST":  # The client does not use TLS, and reads this.
                 socket.socket.send(sock, _BAD_REQUEST)
             sock.shutdown(socket.SHUT_WR)
@@ -1044,7 +1027,6 @@ def _refuse(protocol: ServerProtocol, status: int, why: str) -> Response:
 
 
 def _ping(connection: Connection) -> bool:
-    """Show a client that the worker is alive; return whether it is still there."""
     try:
         connection.ping()
     except WorkerError:

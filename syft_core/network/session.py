@@ -1,4 +1,4 @@
-"""Session: exactly-once delivery of numbered pieces of messages across connections, the same at both ends."""
+"""Session: exactly-once delivery of numbered message pieces across connections; both ends use the same class."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ SESSION, CLIENT, BEGUN, RECEIVED, WORKER, STATE, REASON, HEARTBEAT, LIMIT = (
 )
 """The headers of the opening handshake."""
 STARTED, RESUMED, LOST = "started", "resumed", "lost"
-"""The states of a session, as the worker reports them: lost means that the worker has forgotten it."""
+"""The states of a session, as reported by the worker: "lost" means that the worker has forgotten it."""
 
 
 class Session:
-    """One end of a session: which messages have arrived, and which may have to be sent again.
+    """One end of a session: the messages that have arrived, and those that may have to be resent.
 
-    A message travels in one piece or several, each with a number. A piece is kept until the other end has acknowledged
-    it; every piece acknowledges those that came before it.
+    A message consists of one or more numbered pieces. A piece is kept until the other end has acknowledged it; every
+    piece acknowledges those received before it.
     """
 
     def __init__(self) -> None:
         self.received = 0
-        """The number of the last piece that arrived."""
+        """The number of the last piece received."""
         self.arriving = Assembly()
-        """The pieces that have arrived of a message that is not complete."""
+        """The pieces of an incomplete message."""
         self.sent = 0
         self.unacknowledged = 0
-        """The number of messages of which pieces are kept."""
+        """The number of messages with unacknowledged pieces."""
         self.unacknowledged_bytes = 0
-        """The number of bytes in these messages: the pieces of one share its memory until the last is forgotten."""
+        """The size in bytes of these messages: their pieces share memory until the last one is forgotten."""
         self._kept: deque[tuple[Envelope, Sequence[Frame]]] = deque()
         self._forgotten_bytes = 0
-        """The number of bytes in the pieces that were forgotten of a message of which others are kept."""
+        """The size in bytes of forgotten pieces of a message that has other unacknowledged ones."""
 
     @property
     def acknowledged(self) -> int:
-        """The number of the last piece that has arrived at the other end."""
+        """The number of the last piece acknowledged by the other end."""
         return self.sent - len(self._kept)
 
     def keep(self, frames: Sequence[Frame], kind: Purpose = Purpose.BATCH, more: bool = False) -> Envelope:
-        """Give a piece its number, and keep it until it is acknowledged; the frames must not change."""
+        """Assign a number to a piece, and keep it until it is acknowledged; the frames must not change."""
         self.sent += 1
         envelope = Envelope(kind, self.sent, self.received, more)
         self._kept.append((envelope, frames))
@@ -57,7 +57,7 @@ class Session:
         return envelope
 
     def accept(self, envelope: Envelope) -> bool:
-        """Note the arrival of a piece; return whether it is new. Pieces arrive in order."""
+        """Record the arrival of a piece; return whether it is new. Pieces arrive in order."""
         self.acknowledge(envelope.received)
         if envelope.number <= self.received:
             return False
@@ -67,7 +67,7 @@ class Session:
         return True
 
     def acknowledge(self, number: int) -> None:
-        """Forget the pieces up to ``number``, which have arrived at the other end."""
+        """Forget the pieces up to ``number``, which the other end has received."""
         if number > self.sent:
             raise ConnectionLostError.malformed("it acknowledges a message that was never sent")
         while self._kept and self._kept[0][0].number <= number:
@@ -79,7 +79,7 @@ class Session:
                 self._forgotten_bytes = 0
 
     def resume(self, connection: Connection, received: int) -> None:
-        """Send what the other end has not received on a new connection."""
+        """Send the pieces that the other end has not received, on a new connection."""
         self.acknowledge(received)
         for envelope, frames in list(self._kept):
             connection.send(envelope._replace(received=self.received), frames)

@@ -1,4 +1,4 @@
-"""Tokens: check the secret of a client before it is sent, and keep it out of texts."""
+"""Tokens: check a client's secret before sending it, and keep it out of texts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from syft_core.exceptions import AuthenticationError
 from syft_core.pictures.tables import one_line
 
 VARIABLE = "SYFT_TOKEN"
-"""The environment variable with the token of programs that give none."""
+"""The environment variable with the default token."""
 MAX_TOKEN = 4096
 _MIN_SECRET = 8
-"""How long a token must be to be cut out of texts: shorter ones are words, and no secrets."""
+"""The minimum length of a token to be removed from texts: shorter ones are words, not secrets."""
 
 
 def find_token(given: object = None, what: str = "the token") -> str | None:
-    """Return the given token, or that of the environment, or None; ``what`` says where it is from.
+    """Return the given token, the one in the environment, or None; ``what`` describes its source.
 
-    Spaces and line breaks around it are dropped: files and copied lines end with them.
+    Surrounding whitespace is stripped: files and copied lines end with it.
     """
     if given is None:
         given, what = os.environ.get(VARIABLE, "").strip() or None, f"the token in the variable {VARIABLE}"
@@ -25,7 +25,7 @@ def find_token(given: object = None, what: str = "the token") -> str | None:
 
 
 def read_token(given: object, what: str) -> str:
-    """Return a token without spaces and line breaks around it; raise if it cannot be one, without naming it."""
+    """Strip whitespace around a token; raise, without quoting it, if it cannot be a token."""
     if type(given) is not str:
         raise AuthenticationError.unusable(what, f"it is a {type(given).__name__}, not a text")
     token = given.strip()
@@ -39,5 +39,5 @@ def read_token(given: object, what: str) -> str:
 
 
 def conceal(text: str, secret: str) -> str:
-    """Return a text of another machine in one line, without the secret that it was sent."""
+    """Return a text of another machine as one line, without the secret sent to that machine."""
     return one_line(text.replace(secret, "...") if len(secret) >= _MIN_SECRET else text)

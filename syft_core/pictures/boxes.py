@@ -73,7 +73,6 @@ def form_of(value: object) -> str:
 
 
 def _get_child(link: Tensor) -> Tensor:
-    """Return the child of a link of a chain, or None; a pointer has none."""
     has_child = getattr(type(link), "has_child", None)
     return link.child if has_child is not None and has_child(link) else None
 
@@ -87,7 +86,6 @@ def _is_pointer(link: Tensor) -> bool:
 
 
 def _format_place(pointer: Tensor) -> str:
-    """Return ``worker:id`` of a pointer's object, with the attribute if it points to one."""
     attr = f"::{pointer.point_to_attr}" if pointer.point_to_attr else ""
     return f"{pointer.location.id}:{pointer.id_at_location}{attr}"
 
@@ -118,7 +116,6 @@ def describe_form(name: str, shape: Sequence[int] | None) -> str:
 
 
 def _iter_rows(link: Tensor) -> Iterator[list[Box]]:
-    """Yield one row of links for the chain and, if it branches, one for each branch."""
     links: list[Box] = []
     while (child := _get_child(link)) is not None and not isinstance(child, dict):
         if _is_wrapper(link):
@@ -136,7 +133,6 @@ def _iter_rows(link: Tensor) -> Iterator[list[Box]]:
 
 
 def _end_links(link: Tensor, child: dict[str, Tensor] | None) -> list[Box]:
-    """Return the links at the end of a chain: data, a layer, or a pointer and what it points to."""
     if _is_pointer(link):
         name = Box("pointer", type(link).__name__, (f"{getattr(link.owner, 'id', '?')}:{link.id}",))
         gone, form = getattr(link, "gone", None), getattr(link, "known_form", None)

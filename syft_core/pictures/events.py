@@ -12,9 +12,9 @@ from syft_core.pictures.sequence import Arrow, Repeated, fold, sequence_svg
 from syft_core.pictures.tables import html_table, text_table, to_size, truncate
 
 MAX_ROWS = 60
-"""The default number of arrows to draw, or of lines to print."""
+"""The default maximum of arrows drawn or lines printed."""
 MAX_IDS, MAX_CELL = 34, 64
-"""How many characters of the ids in a message a label and a cell of the table show."""
+"""The maximum number of characters of a message's ids in a label, and in a table cell."""
 NOTHING = "no messages"
 
 
@@ -29,15 +29,14 @@ class TraceEvent:
     sender: str
     receiver: str
     role: str
-    """What it is for: ``compute``, ``fetch``, ``data`` or ``talk``."""
+    """The purpose: ``compute``, ``fetch``, ``data`` or ``talk``."""
     objects: tuple[int | str, ...]
-    """The ids of the objects in the message, at the receiver."""
+    """The ids of the objects in the message, on the receiver."""
     results: tuple[int | str, ...] = ()
-    """The ids of the results."""
     form: str = ""
-    """The form of what was computed, sent or fetched, if it is known."""
+    """The form of the computed, sent or fetched object, if it is known."""
     bytes: int | None = None
-    """The bytes sent and received; None if nothing was serialized."""
+    """The number of bytes sent and received; None if nothing was serialized."""
     seconds: float = 0.0
     departs: bool = False
     """Whether data left a worker that holds it for others."""
@@ -67,7 +66,7 @@ class EventList:
     def __init__(self) -> None:
         self.events: list[TraceEvent] = []
         self.dropped = 0
-        """How many messages were not recorded."""
+        """The number of unrecorded messages."""
 
     def __iter__(self) -> Iterator[TraceEvent]:
         return iter(self.events)
@@ -80,7 +79,7 @@ class EventList:
 
     @property
     def departures(self) -> list[TraceEvent]:
-        """The messages by which data left a worker."""
+        """The messages with which data left a worker."""
         return [event for event in self.events if event.departs]
 
     def summary(self) -> str:
@@ -89,7 +88,7 @@ class EventList:
         parts = [_count(len(self.events) + self.dropped, "message"), _count(len(self.departures), "departure")]
         if carried:
             parts.append(to_size(carried))
-        # Messages between other workers are part of the time of the message that caused them.
+        # The message that caused other messages includes their time.
         waited = sum(event.seconds for event in self.events if event.sender == self.events[0].sender)
         return ", ".join([*parts, f"{waited * 1e3:.1f} ms"])
 
@@ -140,7 +139,6 @@ class EventList:
         ], more
 
     def _blocks(self, rows: int | None) -> tuple[list[tuple[list[TraceEvent], int]], str]:
-        """Return the messages with repetitions folded, and a note about those not shown."""
         shown, left, drawn = [], len(self.events) if rows is None else rows, 0
         for block, times in fold(self.events, TraceEvent.repeat_key):
             if kept := block[:left]:
@@ -152,13 +150,11 @@ class EventList:
 
 
 def _name_objects(events: Sequence[TraceEvent]) -> dict[str, str]:
-    """Return short names for the ids in a diagram: #1, #2, … in order of appearance."""
     ids = dict.fromkeys(str(id).partition("::")[0] for event in events for id in (*event.objects, *event.results))
     return {id: f"#{number}" for number, id in enumerate(ids, 1)}
 
 
 def _step(names: dict[str, str], block: Sequence[TraceEvent], times: int) -> Repeated:
-    """Return the step for a block of messages: direct repetitions become one arrow, a loop gets a frame."""
     runs = [list(run) for _, run in groupby(block, lambda event: (event.repeat_key(), event.objects))]
     if len(runs) == 1:
         return Repeated((_arrow(names, block[0], len(block) * times),))

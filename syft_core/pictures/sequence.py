@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 TOP, ROW, MARGIN, MIN_GAP = 48, 42, 34, 150
 MAX_NAME, MAX_LABEL, MAX_DETAIL = 26, 64, 80
-"""How many characters of a name, a label and a detail are drawn; hovering shows the full text."""
+"""The number of characters drawn of a name, a label and a detail; hovering shows the full text."""
 MAX_BLOCK = 120
-"""The longest sequence that is recognised as repeated."""
+"""The longest sequence recognised as repeated."""
 MAX_ITEMS = 2_000
-"""How many items are searched for repetitions; pictures only show the beginning."""
+"""The number of items searched for repetitions; pictures only show the beginning."""
 CHARACTER = 6.7
 NOTE_CHARACTER = 6.2
 """The estimated width of a character in a label and in a note, in pixels."""
@@ -33,7 +33,7 @@ KINDS = {
     "talk": "names and forms only",
     "failure": "refused or failed",
 }
-"""The kinds of arrows and their text in the legend."""
+"""The kinds of arrows, and their text in the legend."""
 
 _LIGHT = {
     "ground": "#fbfbfd", "ink": "#1f2430", "faint": "#6b7285", "line": "#c6cad6", "head": "#e9ecf5",
@@ -64,7 +64,7 @@ _RULES = {
 
 
 def _style_sheet(palette: Mapping[str, str]) -> str:
-    """Return a style sheet for our own drawings, with literal colours: some SVG viewers do not support variables."""
+    """Return a style sheet with literal colours: some SVG viewers do not support variables."""
     return "".join(f".syft-trace {selector}{{{rule.format(**palette)}}}" for selector, rule in _RULES.items())
 
 
@@ -94,7 +94,7 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Repeated], note: str = "
     """Draw the messages between ``actors``."""
     places = _place_lifelines(actors, [arrow for step in steps for arrow in step.arrows])
     reached = [x + _half_width(name) for name, x in places.items()]
-    # The label of a message to oneself is right of the lifeline.
+    # The label of a message to oneself is to the right of the lifeline.
     to_oneself = [arrow for step in steps for arrow in step.arrows if arrow.start == arrow.end]
     reached += [places[arrow.start] + 34 + _text_width(arrow) for arrow in to_oneself]
     width = max(max(reached, default=0.0) + MARGIN, len(note) * NOTE_CHARACTER + 32)
@@ -124,7 +124,7 @@ def sequence_svg(actors: Sequence[str], steps: Sequence[Repeated], note: str = "
 
 
 def fold(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[list[T], int]]:
-    """Replace consecutive repetitions of a sequence by the sequence and its count; items are compared by ``key``.
+    """Fold consecutive repetitions of a sequence into the sequence and its count; compare items by ``key``.
 
     >>> fold("xababab!", str)
     [(['x'], 1), (['a', 'b'], 3), (['!'], 1)]
@@ -160,7 +160,6 @@ def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
 
 
 def _place_lifelines(actors: Sequence[str], arrows: Sequence[Arrow]) -> dict[str, float]:
-    """Return the position of each lifeline, with enough space for the names and for the labels in between."""
     gaps = [max(MIN_GAP, _half_width(left) + _half_width(right) + 16) for left, right in pairwise(actors)]
     order = {name: number for number, name in enumerate(actors)}
     for arrow in arrows:
@@ -180,7 +179,6 @@ def _text_width(arrow: Arrow) -> float:
 
 
 def _half_width(name: str) -> float:
-    """Return half the width of the box around a name."""
     return max(40.0, len(truncate(name, MAX_NAME)) * 4.3 + 14)
 
 
@@ -227,7 +225,6 @@ def _draw_label(arrow: Arrow, x: float, y: float, anchor: str) -> str:
 
 
 def _draw_loop(step: Repeated, places: dict[str, float], top: float, bottom: float) -> str:
-    """Draw a frame around repeated arrows, with their count."""
     xs = [places[name] for arrow in step.arrows for name in (arrow.start, arrow.end)]
     left, right = min(xs) - 46, max(xs) + 46
     return (
@@ -237,7 +234,6 @@ def _draw_loop(step: Repeated, places: dict[str, float], top: float, bottom: flo
 
 
 def _draw_legend(kinds: Sequence[str], y: float, width: float) -> tuple[str, float]:
-    """Return the legend and the position of its end."""
     parts, x = [], 16.0
     for kind in kinds:
         text = KINDS[kind]

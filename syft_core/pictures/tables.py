@@ -10,7 +10,7 @@ from html import escape
 from syft_core.printing import printable
 
 MAX_ROWS = 100
-"""How many rows an HTML table shows; the number of further rows is stated below."""
+"""The number of rows in an HTML table; the number of omitted rows is given below it."""
 
 _CELL = "border:1px solid rgba(128,128,128,.4);padding:2px 8px;text-align:left"
 
@@ -30,7 +30,7 @@ def truncate(text: str, limit: int) -> str:
 
 
 def to_moment(seconds: float) -> str:
-    """Return a time in seconds since 1970 as date and time of this machine."""
+    """Format seconds since 1970 as local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 

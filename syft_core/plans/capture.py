@@ -1,4 +1,4 @@
-"""Find what a function refers to besides its arguments: the models, optimizers and tensors that a plan must contain."""
+"""Find the objects that a function refers to besides its arguments: models, optimizers and tensors of a plan."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from syft_core.packages import FEATURES
 from syft_core.values import Function
 
 MAX_OBJECTS = 10_000
-"""How many objects are looked at."""
+"""The maximum number of objects to examine."""
 
 
 def find_captured(function: Function, state: object = ()) -> list[Any]:
-    """Return the objects that ``function`` can reach, and those of ``state``: closures, globals, attributes.
+    """Return the objects that ``function`` and ``state`` can reach: closures, globals, attributes.
 
-    Of a class, these are the methods with names that the code of other functions contains, and ``forward``.
+    A class contributes ``forward``, and the methods whose names occur in the code of other functions.
     """
     seen: dict[int, Any] = {}
     waiting = [function, *reversed(leaves(state))]
@@ -41,7 +41,7 @@ def find_captured(function: Function, state: object = ()) -> list[Any]:
         waiting = [
             method for thing in seen.values() for method in _find_methods(thing, names) if id(method) not in seen
         ]
-    # A container that is returned would keep the weak references in it, for instance those of recurrent layers.
+    # Returning a container would keep its weak references alive, for instance those of recurrent layers.
     return [thing for thing in seen.values() if not isinstance(thing, _CONTAINERS)]
 
 
@@ -52,7 +52,6 @@ def find_names(things: Iterable[object]) -> set[str]:
 
 
 def _find_methods(thing: object, names: set[str]) -> list[Any]:
-    """Return the methods and properties of an object's own classes, or parts of a module, with one of these names."""
     if isinstance(thing, ModuleType):
         return [vars(thing)[name] for name in names & vars(thing).keys() if not _is_skipped(vars(thing)[name])]
     if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or _is_part_of_library(thing):
@@ -101,9 +100,9 @@ def _find_parts(thing: object) -> Iterator[Any]:
 
 
 def _is_part_of_library(thing: object) -> bool:
-    """Return whether ``thing`` is a worker, a location or a hook, for instance that of a remote model.
+    """Return whether ``thing`` is a worker, a location or a hook, such as a remote model refers to.
 
-    The tensors that they hold are not state of the function. A plan, which has a function of the user, is.
+    Their tensors are not state of the function. Those of a plan, which contains a user's function, are.
     """
     is_ours = any(base.__module__.partition(".")[0] in FEATURES for base in type(thing).__mro__)
     return is_ours and not hasattr(type(thing), "forward")
@@ -115,7 +114,6 @@ def is_tensor_like(thing: object) -> bool:
 
 
 def _find_values(function: FunctionType) -> Iterator[object]:
-    """Yield the values of closure variables, defaults, and globals that the code reads."""
     yield from (value for _, value in find_variables(function))
     yield from (function.__defaults__ or ())
     yield from (function.__kwdefaults__ or {}).values()
@@ -132,7 +130,6 @@ def find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
 
 @lru_cache(maxsize=1_000)
 def _find_globals(code: CodeType) -> tuple[str, ...]:
-    """Return the names of the globals that the code of a function, and of the functions in it, reads."""
     steps = [step for part in find_codes(code) for step in dis.get_instructions(part)]
     return tuple(dict.fromkeys(step.argval for step in steps if step.opname in _READS_GLOBAL))
 
@@ -158,12 +155,12 @@ CapturedSettings = dict[tuple[int, str], object]
 
 
 def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> CapturedSettings:
-    """Return what the steps of a function depend on besides tensors.
+    """Return the values, besides tensors, that the steps of a function depend on.
 
-    That are the variables that functions read, with what the containers among them hold, and the attributes of
-    ``stateful`` objects: the numbers, flags and texts among them, for instance ``training`` of a module and ``lr`` of
-    an optimizer, and the identities of their parts. Of other objects, and of classes, only the attributes count whose
-    names the functions contain.
+    These are the variables that functions read, including the contents of containers, and the attributes of
+    ``stateful``
+    objects: numbers, flags and texts, such as ``training`` of a module and ``lr`` of an optimizer, and the identities
+    of their parts. For other objects, and for classes, only attributes whose names occur in the functions count.
     """
     found: CapturedSettings = {}
     names = find_names(objects)
@@ -183,13 +180,11 @@ def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Capt
 
 
 def _find_values_by_name(function: FunctionType) -> list[tuple[str, object]]:
-    """Return the variables of a function, and the defaults of its arguments."""
     defaults = ("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__)
     return [*find_variables(function), *defaults]
 
 
 def _add_named(thing: object, names: set[str], found: CapturedSettings, with_own: bool = True) -> None:
-    """Add the attributes of an object, of its classes, or of a class, that have one of these names and are settings."""
     classes = find_own_classes(thing)
     for holder in classes:
         for name in names & vars(holder).keys():
@@ -205,7 +200,7 @@ def _add_named(thing: object, names: set[str], found: CapturedSettings, with_own
 
 
 def find_own_classes(thing: object) -> list[type]:
-    """Return the classes of an object, or of a class, that are not those of a library or of Python."""
+    """Return the classes of an object, or of a class, that belong neither to libraries nor to Python."""
     classes = thing.__mro__ if isinstance(thing, type) else type(thing).__mro__
     modules = [cls.__module__ for cls in classes]
     is_own = [not is_library(name) and name.partition(".")[0] not in sys.stdlib_module_names for name in modules]
@@ -213,14 +208,14 @@ def find_own_classes(thing: object) -> list[type]:
 
 
 class Snapshot:
-    """The values from which ``find_settings`` reads, to find out quickly that none has been replaced."""
+    """The values that ``find_settings`` reads, for a quick check that none has been replaced."""
 
     def __init__(self, objects: Sequence[object], stateful: tuple[type, ...]) -> None:
         self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
         self._cells = [cell for function in self._functions for cell in function.__closure__ or ()]
         self._globals = [(f.__globals__, name) for f in self._functions for name in _find_globals(f.__code__)]
         self._containers: list[Collection[object]] = []
-        """The lists, and the keys and values of the dicts, as they are now and later."""
+        """The lists, and the keys and values of the dicts; later changes are visible in them."""
         classes: dict[type, None] = {}
         self._slots: list[tuple[object, str]] = []
         names = find_names(objects)
@@ -253,7 +248,6 @@ class Snapshot:
         return all(map(operator.is_, chain(chain.from_iterable(self._containers), variables), self._values))
 
     def _read_variables(self) -> list[object]:
-        """Return the code of the functions, and the values of the variables that it reads."""
         read: list[object] = []
         for function in self._functions:
             read += (function.__code__, function.__defaults__, function.__kwdefaults__)
@@ -264,7 +258,6 @@ class Snapshot:
         return read + [getattr(thing, name, None) for thing, name in self._slots]
 
     def _add(self, container: Any, depth: int) -> None:
-        """Add a container, and those in it: the parts of a module, the groups of an optimizer."""
         parts = container.values() if isinstance(container, dict) else container
         self._containers += (container.keys(), parts) if isinstance(container, dict) else (parts,)
         for part in list(parts) if depth else ():
@@ -273,23 +266,23 @@ class Snapshot:
 
 
 def _is_kept(parts: Collection[object]) -> bool:
-    """Return whether a container may be kept: one of weak references, as in recurrent layers, would keep them alive."""
+    """Return whether a container may be kept; weak references, as in recurrent layers, must not be kept alive."""
     return len(parts) <= MAX_OBJECTS and not any(isinstance(part, ReferenceType) for part in parts)
 
 
 _DEPTH = 3
-"""How deep the settings of modules and optimizers are: attributes, groups of parameters, their lists."""
+"""How deeply settings of modules and optimizers are nested: attributes, parameter groups, their lists."""
 
 
 def find_change(before: CapturedSettings, now: CapturedSettings) -> str | None:
-    """Return the name of a setting that differs."""
+    """Return the name of a setting that differs, if there is one."""
     if before == now:
         return None
     return next(name for key in before.keys() | now.keys() if before.get(key) != now.get(key) for name in key[1:])
 
 
 def is_other_value(before: object, now: object) -> bool:
-    """Return whether a number or a text in a setting differs, and not only which objects or how many it holds."""
+    """Return whether a number or a text in a setting differs, and not only the identity or the number of objects."""
     if not (type(before) is tuple and type(now) is tuple and len(before) == len(now)) or before == now:
         return False
     if len(now) == 2 and now[0] in _SETTINGS and before[0] in _SETTINGS:
@@ -315,7 +308,6 @@ def _add_settings(thing: object, found: CapturedSettings) -> None:
 
 
 def _add_groups(place: int, groups: list[dict[str, object]], found: CapturedSettings) -> None:
-    """Add the settings of the groups of an optimizer, and the identities of their parameters."""
     for number, group in enumerate(groups):
         for key, part in group.items():
             found[place + number, key] = tuple(map(id, part)) if isinstance(part, list) else _freeze(part)
@@ -331,14 +323,14 @@ def _is_setting(value: object) -> bool:
 
 
 def _identify(value: object) -> object:
-    """Return a number or text itself, and of any other object its identity."""
+    """Identify numbers and texts by value, other objects by identity."""
     return (type(value), value) if _is_setting(value) else id(value)
 
 
 def _freeze(value: object, depth: int = _DEPTH) -> object:
-    """Return a number or text itself, of a container what it holds, and of any other object its identity.
+    """Return numbers and texts themselves, the contents of containers, and the identity of any other object.
 
-    A tensor in a container is state: a function may leave another one there for its next call.
+    A tensor in a container is state: a function may replace it for its next call.
     """
     if _is_setting(value):
         return type(value), value
@@ -349,7 +341,7 @@ def _freeze(value: object, depth: int = _DEPTH) -> object:
             return type(value), tuple((_freeze(key, 0), _freeze(part, depth - 1)) for key, part in value.items())
         parts = tuple(_freeze(part, depth - 1) for part in value)
         return type(value), frozenset(parts) if isinstance(value, set | frozenset) else parts
-    with suppress(TypeError, ValueError, BufferError):  # An array of numpy, whose numbers may be constants of the plan.
+    with suppress(TypeError, ValueError, BufferError):  # A numpy array, whose numbers may be constants of the plan.
         if (memory := memoryview(value)).nbytes <= _LARGEST_BUFFER:  # type: ignore[arg-type]  # most have no memory
             return id(value), hash(memory.tobytes())
     return id(value)

@@ -1,4 +1,4 @@
-"""What plans register: workers store them, and run them when they are asked to."""
+"""Register plans: workers store and run them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The interpreter of recorded programs: it runs their steps in order, on slots that hold arguments and results.
 
-What a step does is a function of its caller, so tensors, tensors stacked by ``vmap``, shadows without values, and the
-stored objects of a worker go through the same loop.
+The caller provides the function that runs a step, so plain tensors, tensors stacked by ``vmap``, shadows without
+values, and the stored objects of a worker share one loop.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from syft_core.values import Kwargs, Nested
 RunStep: TypeAlias = Callable[[Operation, Sequence[Nested]], Nested]
 """Runs a step on the contents of the slots of its operands, in order, and returns its result."""
 EnterModes: TypeAlias = Callable[[Segment, Sequence[Nested]], AbstractContextManager[Nested]]
-"""Returns the context of consecutive steps with the same modes, given all slots."""
+"""Returns the context for consecutive steps with equal modes, given all slots."""
 
 
 def fill(operation: Operation, operands: Sequence[Nested]) -> tuple[Sequence[Nested], Kwargs]:
-    """Return the arguments of a step; some operands may be gradients of what is in the slots."""
+    """Return the arguments of a step; some operands may be gradients of the slots' contents."""
     if operation.attributes:
         operands = list(operands)
         for place, attr in operation.attributes:
@@ -39,14 +39,14 @@ def compute(operation: Operation, operands: Sequence[Nested]) -> Nested:
 
 
 def clear(operation: Operation, result: Nested) -> Nested:
-    """Set the memory that a step has allocated to zero: what was there before must not be read."""
+    """Zero the memory that a step has allocated, so that its previous contents cannot be read."""
     if operation.op is not None and operation.op.uninitialized and operation.framework is not None:
         operation.framework.clear(result)
     return result
 
 
 def apply_modes(segment: Segment, slots: Sequence[Nested]) -> AbstractContextManager[Nested]:
-    """Return a context with the modes in which the steps were recorded, if they name any."""
+    """Return a context with the modes in which the steps were recorded, if any."""
     framework, modes = segment.framework, segment.modes
     if framework is None or modes is None or modes == framework.modes():
         return nullcontext()
@@ -75,10 +75,10 @@ def run_steps(
     is_made: Callable[[type], object] = is_framework_tensor,
     drop: Callable[[Nested], object] | None = None,
 ) -> None:
-    """Run the steps of a routine; leave in the slots what is part of its answer or its state.
+    """Run the steps of a routine; leave its answer and its state in the slots.
 
-    ``is_made`` says whether a type is that of a result, in containers that steps return. ``drop`` gets what no later
-    step needs; with it, a step must return exactly what was recorded.
+    ``is_made`` returns whether a type counts as a result, in containers that steps return. ``drop`` receives values
+    that no later step needs; with it, a step must return exactly the recorded results.
     """
     for segment in program.prepared[id(routine)]:
         with enter(segment, slots):

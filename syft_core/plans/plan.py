@@ -31,11 +31,11 @@ from syft_core.tensors.identity import Identified
 from syft_core.values import Args, Function, Nested, Payload, Tensor
 
 ANY_LENGTHS = (3, 2)
-"""The two lengths with which a dimension of any length, -1, is recorded, unless others are given."""
+"""The default pair of lengths for recording a dimension of any length, -1."""
 
 
 class State(tuple[Any, ...]):
-    """The tensors given as ``state`` to ``func2plan``; a function that has an argument ``state`` gets them."""
+    """The tensors given as ``state`` to ``func2plan``; a function with an argument ``state`` receives them."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Plan(Identified):
 
     Pass the function, or write a subclass with the method ``forward``. Models, optimizers and tensors that the function
     refers to are the *state* of the plan. ``state`` lists those that it cannot find by itself. ``lengths`` are the two
-    with which a dimension of any length, -1, is recorded; with one, the plan is for this length only.
+    lengths for recording a dimension of any length, -1; with a single one, the plan is for this length only.
     """
 
     def __init__(
@@ -144,11 +144,9 @@ class Plan(Identified):
         self.recording = recording
 
     def _find_any_length(self) -> list[frozenset[int]]:
-        """Return the dimensions of each argument that may have any length."""
         return [frozenset([place for place, side in enumerate(shape) if side == -1]) for shape in self._shapes or ()]
 
     def _find_forms(self, examples: tuple[object, ...], varies: bool) -> tuple[Form | None, ...]:
-        """Return the forms of the arguments, with -1 for any length; None for numbers."""
         forms = [_form_of(leaf) for leaf in leaves(examples)]
         if not varies:
             return tuple(forms)
@@ -158,7 +156,7 @@ class Plan(Identified):
         )
 
     def _run(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
-        """Run the function; refuse what only traced lengths make fail, with its line."""
+        """Run the function; refuse a failure that only traced lengths cause, naming its line."""
         try:
             self._run_once(recorder, examples)
         except PlanError:
@@ -172,7 +170,7 @@ class Plan(Identified):
             raise
 
     def _compare_with_plain_lengths(self, recorder: Recorder, examples: tuple[object, ...]) -> None:
-        """Run the function with lengths as Python has them; raise if it does something else, which tests a type."""
+        """Run the function with plain lengths; raise if it behaves differently, as code that tests types does."""
         with recorder.plain_lengths():
             self._run_once(recorder, examples)
         recorder.require_same_without_tracing()
@@ -203,7 +201,7 @@ class Plan(Identified):
             raise PlanError(f"cannot record the plan {self.name!r}: it needs examples; pass tensors or `args_shape`")
         self._require_fitting_shapes(self._shapes)
         captured = find_captured(self.forward, self.state)
-        # First the framework of the function's own tensors, then the one that was hooked last.
+        # The framework of the function's own tensors first, then the one that was hooked last.
         latest_first = attached_hooks()[::-1]
         hooks = sorted(latest_first, key=lambda hook: not hook.attributes.find_state(captured))
         dtypes = [*self._dtypes, *[None] * (len(self._shapes) - len(self._dtypes))]
@@ -211,7 +209,6 @@ class Plan(Identified):
             yield self._make_zeros(hooks, [length if side == -1 else side for side in shape], dtype)
 
     def _require_fitting_shapes(self, shapes: Sequence[Sequence[int]]) -> None:
-        """Raise unless the function takes as many arguments as there are shapes."""
         try:
             signature = inspect.signature(self.forward)
             takes_state = self.state and "state" in signature.parameters
@@ -220,7 +217,6 @@ class Plan(Identified):
             raise PlanShapesError.count(self.name, len(shapes), str(error)) from None
 
     def _make_zeros(self, hooks: list[FrameworkHook], shape: list[int], dtype: object) -> Tensor:
-        """Return an example of the first framework that has a dtype."""
         for hook in hooks:
             with suppress(TypeError):
                 return hook.create_zeros(*shape, dtype=dtype)
@@ -231,7 +227,7 @@ class Plan(Identified):
 
     @property
     def program(self) -> Program | None:
-        """The recorded operations, as they are sent; None if the plan is not recorded."""
+        """The recorded operations, as they are sent; None before recording."""
         return None if self.recording is None else self.recording.program
 
     @property
@@ -241,7 +237,7 @@ class Plan(Identified):
 
     @property
     def is_current(self) -> bool:
-        """Whether a new recording would have the same steps, as far as settings and the state decide them."""
+        """Whether a new recording would have the same steps, as far as settings and state determine them."""
         return self.recording is not None and self.recording.is_current(self.forward, self.state)
 
     @property
@@ -258,14 +254,14 @@ class Plan(Identified):
         return [self.program.describe(routine, place) for place in range(len(routine.steps))]
 
     def parameters(self) -> list[Tensor]:
-        """Return the tensors of the state; before the plan is recorded, those that the function can reach."""
+        """Return the tensors of the state; before recording, those that the function can reach."""
         if self.recording is not None:
             return list(self.recording.tensors)
         return find_tensors(find_captured(self.forward, self.state))
 
     @classmethod
     def from_program(cls, program: Program, tensors: list[Tensor]) -> Plan:
-        """Return a plan that was fetched from a worker: without the function, a call runs the recorded steps."""
+        """Return a plan fetched from a worker: it has no function, so calls run the recorded steps."""
         plan = cls(program.name)
         vars(plan)["forward"] = plan._run_steps
         missing = len(program.state) - len(tensors)
@@ -275,7 +271,6 @@ class Plan(Identified):
         return plan
 
     def _run_steps(self, *args: object) -> Nested:
-        """Run the recorded steps on the local worker, and fetch the results and the state."""
         there = self._send(self._require_hook().local_worker)
         answer = there(*args)
         there.get()
@@ -286,7 +281,7 @@ class Plan(Identified):
     def send(self, *workers: WorkerLike) -> Any:
         """Send the plan, with copies of its local state, and return a pointer; to several workers, one for all.
 
-        If the state has other gradients, settings or parts than when the plan was recorded, it is recorded again.
+        The plan is recorded again if gradients, settings or parts of the state have changed since the last recording.
         """
         self._require_recording()
         if not workers:
@@ -295,7 +290,7 @@ class Plan(Identified):
         return pointers[0] if len(pointers) == 1 else MultiPointerPlan(pointers)
 
     def get(self, user: str | None = None, reason: str = "") -> Plan:
-        """Fetch the state from the worker that the plan was sent to, and return the plan."""
+        """Fetch the state from the worker that has the plan, and return the plan."""
         places = [pointer for pointer in self._pointers.values() if pointer.gone is None]
         if len(places) != 1:
             where = ", ".join([repr(pointer.location_id) for pointer in places]) or "no worker"
@@ -306,7 +301,6 @@ class Plan(Identified):
         return self
 
     def _refresh(self, recording: Recording) -> Recording:
-        """Return the recording to send or to store: a new one, if the state has changed since."""
         if recording.is_incomplete:
             raise PlanError(
                 f"cannot send the plan {self.name!r} again: a tensor that one call leaves for the next is not part of "
@@ -351,14 +345,14 @@ class Plan(Identified):
         return pointer
 
     def _name_again(self, sent: PointerPlan) -> None:
-        """Give a plan that was sent before the tags and the description that this one has got since."""
+        """Give a plan that was sent earlier the tags and the description added since."""
         if missing := self.tags - sent.tags:
             sent.tag(*missing)
         if self.description not in (None, sent.description):
             sent.describe(str(self.description))
 
     def __call__(self, *args: Any) -> Nested:
-        """Run the plan: on the worker of pointers among the arguments, otherwise here, with the function itself."""
+        """Run the plan on the worker of its pointer arguments; without pointers, call the function here."""
         pointers = [leaf.child for leaf in leaves(args) if isinstance(getattr(leaf, "child", None), ObjectPointer)]
         for recorder in [pointer.location for pointer in pointers if isinstance(pointer.location, Recorder)]:
             self._require_function(recorder)
@@ -366,7 +360,7 @@ class Plan(Identified):
         return find_place(self._pointers, args)(*args) if self._pointers and pointers else self._call(args)
 
     def _require_function(self, recorder: Recorder) -> None:
-        """Raise if a function that is recorded calls this plan, and this plan has only steps."""
+        """Raise if a function that is being recorded calls this plan, which has steps but no function."""
         if self.recording is not None and self.recording.examples is None:
             problem = f"calls the plan {self.name!r}, of which there are only the recorded steps"
             recorder.refuse(problem, "call the function that it was made of, or call the plan outside", recorder.where)
@@ -379,7 +373,6 @@ class Plan(Identified):
 
 
 def _require_shapes(shapes: Sequence[Nested] | None, dtypes: Sequence[object]) -> None:
-    """Raise unless ``args_shape`` has a shape for each argument, and ``args_dtypes`` no more dtypes than that."""
     if shapes is None:
         return
     is_list = isinstance(shapes, list | tuple)
@@ -418,7 +411,6 @@ def func2plan(
 
 
 def _find_line(error: Exception) -> tuple[str, int] | None:
-    """Return the innermost line of the user's program in a traceback."""
     found, trace = None, error.__traceback__
     while trace is not None:
         if not is_library(trace.tb_frame.f_globals.get("__name__", "")):
@@ -445,13 +437,13 @@ def _send_state(recorder: Recorder, tensor: Tensor) -> Tensor:
 
 
 def _example_of(leaf: object) -> Nested:
-    """Return what the function is recorded with in place of a tensor: a copy or, for a pointer, zeros of its form."""
+    """Return what to record in place of a tensor: a copy or, for a pointer, zeros of its form."""
     pointer = getattr(leaf, "child", None)
     return make_zeros(pointer) if isinstance(pointer, PointerTensor) else copy_if_plain(leaf)
 
 
 def make_zeros(pointer: PointerTensor) -> Tensor:
-    """Return a local tensor with the form of a remote one; recording needs no values."""
+    """Return a local tensor with the form of a remote one; recording does not need its values."""
     known, hook = pointer.look(), attached_hook(pointer.framework.ALIAS)
     if hook is None or known is None or known.shape is None or known.dtype is None:
         raise PlanError("cannot record a plan: the form of a remote tensor is unknown; use one that you may describe")
@@ -464,7 +456,7 @@ def make_zeros(pointer: PointerTensor) -> Tensor:
 
 
 def _nudge(leaf: object) -> Nested:
-    """Change a float slightly, so that a step which has kept its value is noticed."""
+    """Change a float slightly, to detect a step that has kept its value."""
     return (0.999 * leaf or 0.001) if type(leaf) is float else leaf
 
 
@@ -477,7 +469,7 @@ def _form_of(leaf: Tensor) -> Form | None:
 
 
 def _tensors_in(answer: Nested, recorder: Recorder) -> list[Tensor]:
-    """Return the tensors of an answer that are results, each once, in the order of their ids in a call."""
+    """Return the result tensors in an answer, each once, in the order of their ids in a call."""
     found: dict[Any, Tensor] = {}
     for leaf in leaves(answer):
         pointer = getattr(leaf, "child", None)

@@ -22,30 +22,30 @@ from syft_core.pointers.travel import pointer_types, send_copy, wrap
 from syft_core.values import Function, Nested, Tensor
 
 PLAN = "plan"
-"""The kind of a plan in the results of a search."""
+"""The kind of a plan in search results."""
 
 
 class PointerPlan(ObjectPointer):
-    """Points to a plan on a worker. The client that sent it also holds its state there."""
+    """Points to a plan on a worker. The client that sent the plan also has pointers to its state."""
 
     program: Program | None = None
-    """The program, if this client recorded it; without it every call waits for the forms of its results."""
+    """The program, if this client recorded it; otherwise every call waits for the forms of its results."""
     state: tuple[PointerTensor, ...] = ()
-    """Pointers to the state that belongs to the plan, in the order of its slots."""
+    """Pointers to the plan's state, in the order of its slots."""
     setters: tuple[Callable[[Tensor], None] | None, ...] = ()
-    """Functions that put the state into its places here; None for state that stays on the worker."""
+    """Functions that store the fetched state locally; None for state that stays on the worker."""
     plan: Any = None
-    """The plan that was sent, whose state ``get`` updates; None for a plan that was found."""
+    """The plan that was sent, whose state ``get`` updates; None for a plan found by a search."""
     make_plan: ClassVar[Function]
-    """Returns a plan made of a program and its state; set by the module of plans, which imports this one."""
+    """Creates a plan from a program and its state; set by the module of plans, which imports this one."""
     recording: object = None
-    """The recording of that plan which was sent."""
+    """The recording that was sent."""
     before_call: Function | None = None
-    """Raises if that recording does not fit its models any more."""
+    """Raises if the recording no longer fits its models."""
     after_fetch: Function | None = None
-    """Notes that the state has been fetched."""
+    """Records that the state has been fetched."""
     digest: object = None
-    """What the local state was like then."""
+    """The digest of the local state at that time."""
     calls = 0
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -84,9 +84,9 @@ class PointerPlan(ObjectPointer):
         return point(answer) if is_flat(type(answer)) else map_leaves(point, answer)
 
     def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> FetchSteps:
-        """Fetch the state of the plan, put it into the tensors it was recorded with, and return the plan.
+        """Fetch the state of the plan into the tensors it was recorded with, and return the plan.
 
-        A plan that was found has none: it is fetched together with its state, and can be called and sent.
+        A plan found by a search has none: it is fetched together with its state, and can be called and sent.
         """
         if self.has_arrived:
             return self._arrived
@@ -110,7 +110,7 @@ class PointerPlan(ObjectPointer):
         return self.plan
 
     def keep_arrived(self, value: object) -> None:
-        """Keep the plan, whose state has arrived."""
+        """Keep the plan, whose state has been fetched."""
         super().keep_arrived(value if self.plan is None else self.plan)
 
     def parameters(self) -> list[Tensor]:
@@ -124,14 +124,14 @@ class PointerPlan(ObjectPointer):
         return [wrap(pointer) for pointer in self._find_state()]
 
     def publish(self) -> PointerPlan:
-        """Make the worker keep the plan and its state permanently, also the state that the first call creates."""
+        """Make the worker keep the plan and its state permanently, including state that the first call creates."""
         self.require_alive()
         for pointer in self._find_state():
             self._location.tell(Tag(pointer._id_at_location, publish=True))
         return super().publish()
 
     def _find_state(self) -> tuple[PointerTensor, ...]:
-        """Return pointers to the state that exists by now; another pointer to the plan may have created some."""
+        """Return pointers to the existing state; another pointer to the plan may have created some of it."""
         made = self.program.made if self.program is not None and not self.has_begun else 0
         if made:
             try:
@@ -147,7 +147,7 @@ class PointerPlan(ObjectPointer):
         return bool(self.calls) or (self.program is not None and self.program.begun)
 
     def _prepare(self, leaf: Tensor) -> Nested:
-        """Return what the message contains for an argument: a pointer or a number; local tensors are sent first."""
+        """Return an argument as the message contains it; send local tensors first."""
         if type(leaf) in (int, float):
             return float(leaf)
         pointer = getattr(leaf, "child", None)
@@ -158,7 +158,6 @@ class PointerPlan(ObjectPointer):
         return send_copy(leaf, self.owner, self._location) if is_framework_tensor(type(leaf)) else leaf
 
     def _predict(self, sent: tuple[object, ...]) -> list[Form] | None:
-        """Return the forms of the results, if a call with arguments of these forms was made or recorded before."""
         first = self.program is not None and len(self.program.routines) > 1 and not self.has_begun
         if first or not self._location.predicts:
             return None
@@ -204,7 +203,7 @@ class PointerPlan(ObjectPointer):
 
 
 class MultiPointerPlan:
-    """A plan on several workers; a call runs where its arguments are."""
+    """A plan on several workers; a call runs on the worker of its arguments."""
 
     def __init__(self, pointers: list[PointerPlan]) -> None:
         self.child = {pointer.location_id: pointer for pointer in pointers}
@@ -246,7 +245,7 @@ def find_place(places: dict[Any, PointerPlan], args: Nested) -> PointerPlan:
 def require_arguments(program: Program, found: list[Tensor]) -> None:
     """Raise unless arguments have the number, shapes and dtypes that a plan was recorded with.
 
-    ``found`` has a form or None for each tensor whose form is unknown, and a float for each number.
+    ``found`` contains a form for each tensor, None if its form is unknown, and a float for each number.
     """
     fits = len(found) == len(program.inputs) and all(map(_fits, program.inputs, found))
     if not fits:
@@ -272,7 +271,6 @@ def _text_of_form(form: Any) -> str:
 
 
 def _look(leaf: object) -> Nested:
-    """Return the form of a pointer, if it is known without a message, or anything else unchanged."""
     return leaf.known_form if isinstance(leaf, PointerTensor) else leaf
 
 

@@ -30,19 +30,17 @@ from syft_core.serde import codecs
 from syft_core.values import Args, Nested, Tensor
 
 MAX_STEPS = 1 << 15
-"""How many steps a program may have."""
 MAX_SLOTS = 1 << 17
-"""How many slots a program may have."""
 PART_BYTES = 256
-"""About how many bytes a step, or an argument of one, takes in memory."""
+"""The approximate memory in bytes of a step, or of one of its arguments."""
 ITEM, CONSTANT = "read number", "copy constant"
 FACT, GUARD = "read fact", "guard"
-"""A fact about the form of a tensor, for instance its length; a comparison whose outcome decides the steps."""
+"""A fact about a tensor's form, such as its length; a comparison whose outcome determines the steps."""
 _BITS = 63
 
 
 def _apply(function: Callable[..., Any], operands: tuple[float, ...]) -> int | float:
-    """Compute with integers as Python does if all operands are, up to 64 bits, and otherwise with floats."""
+    """Compute like Python with integers of up to 64 bits if all operands are integers, otherwise with floats."""
     whole = all(type(operand) is int for operand in operands)
     if whole and function is operator.pow:
         base, exponent = operands
@@ -69,7 +67,7 @@ NUMBERS: Mapping[str, Callable[..., int | float]] = {
     **{name: _on_numbers(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
     "round": _on_numbers(round),
 }
-"""Python's arithmetic that a program may do on numbers."""
+"""Python's arithmetic that a program may perform on numbers."""
 _UNARY = frozenset({"neg", "abs", "floor", "ceil", "trunc", "round"})
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("lt", "le", "eq", "ne", "gt", "ge")
@@ -80,7 +78,7 @@ _COMPARED = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">=
 
 
 def read_fact(framework: str, op: str, place: int | None, tensor: Tensor, *args: object, **kwargs: object) -> Any:
-    """Return a number or a flag that follows from the form of a tensor, or one of several."""
+    """Return a number or a flag that follows from the form of a tensor; ``place`` selects one of several."""
     found = dispatch(_look_up_fact(framework, op), (tensor, *args), kwargs)
     return found if place is None else found[place]
 
@@ -99,7 +97,7 @@ def require_outcome(name: str, left: object, right: object, outcome: bool) -> No
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The value in a slot, or an attribute of it that pointers may refer to."""
+    """The value in a slot, or an attribute of the value that pointers may refer to."""
 
     code: ClassVar[int] = 331
     number: int
@@ -118,47 +116,46 @@ class Step:
     kwargs: dict[str, Any]
     count: int
     modes: str | None = None
-    """The caller's modes from this step on; None if they are those of the step before."""
+    """The caller's modes from this step on; None if they are those of the previous step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """The steps of one call, what it returns, and the state that it replaces."""
+    """The steps of one call, its return value, and the state it replaces."""
 
     code: ClassVar[int] = 333
     steps: tuple[Any, ...]
     answer: Any
     """The returned value, with slots for tensors."""
     carry: tuple[Any, ...] = ()
-    """Pairs of a state slot and the slot whose value is the state for the next call."""
+    """Pairs of a state slot and the slot whose value becomes the state of the next call."""
     before: tuple[Any, ...] = ()
     """The form of each part of the state before the call; None if it does not exist yet, or was not recorded."""
     gradients: tuple[Any, ...] = ()
-    """The parts of the state, by position, that have a gradient before the call."""
+    """The positions of state parts that have a gradient before the call."""
 
 
 @dataclass(eq=False, repr=False)
 class Program:
     """A recorded plan.
 
-    The first call may differ from later ones: an optimizer creates its state. So there are one or two routines.
+    The first call may differ from later ones, for instance if an optimizer creates its state; a second routine covers
+    it.
     """
 
     code: ClassVar[int] = 334
     name: str
     inputs: tuple[Any, ...]
-    """The form of each tensor among the arguments, with -1 for any length; None for a number."""
+    """The form of each tensor argument, with -1 for any length; None for a number."""
     state: tuple[int | str, ...]
-    """The ids of the state on the worker."""
     made: int
-    """How many objects of the state, the last ones, the first call creates."""
+    """The number of state objects, at the end, that the first call creates."""
     routines: tuple[Any, ...]
     """The routine of the first call, if it differs, and the routine of all others."""
     begun: bool = False
-    """Whether the first call has been made."""
 
     def __post_init__(self) -> None:
-        """Check everything that a sender could have got wrong; nothing is executed."""
+        """Check everything a sender could get wrong, without executing anything."""
         _require(all(entry is None or type(entry) is Form for entry in self.inputs), "an input is not a form")
         _require(0 <= self.made <= len(self.state), "its state has a wrong size")
         _require(len(self.routines) in (1, 2), "it has no routine, or too many")
@@ -173,14 +170,14 @@ class Program:
 
     @cached_property
     def bytes(self) -> int:
-        """About how many bytes it takes in memory, with the tensors in it."""
+        """The approximate memory in bytes, including tensors."""
         steps = [step for routine in self.routines for step in routine.steps]
         parts = leaves([(step.args, step.kwargs) for step in steps] + [routine.answer for routine in self.routines])
         tensors = [part for part in parts if is_framework_tensor(type(part))]
         return sum([framework_of(part).bytes_of(part) for part in tensors]) + PART_BYTES * (len(steps) + len(parts))
 
     def _check(self, routine: Routine) -> int:
-        """Raise unless every step refers to earlier slots only; return the number of results."""
+        """Raise unless every step refers only to earlier slots; return the number of results."""
         _require(len(routine.steps) <= MAX_STEPS, f"it has more than {MAX_STEPS} steps")
         start = known = len(self.inputs) + len(self.state)
         numbers: set[int] = set()
@@ -212,13 +209,13 @@ class Program:
         return len(self.find_returned(routine))
 
     def find_returned(self, routine: Routine) -> list[int]:
-        """Return the slots of the tensors that a call returns, each once, without those that are arguments."""
+        """Return the slots of the tensors that a call returns, each once, without arguments."""
         found = dict.fromkeys(leaf.number for leaf in leaves(routine.answer) if type(leaf) is Slot)
         return [number for number in found if number >= len(self.inputs)]
 
     @cached_property
     def kept(self) -> dict[int, list[int]]:
-        """The slots of ``find_returned`` by identity of routine."""
+        """The result of ``find_returned``, by identity of the routine."""
         return {id(routine): self.find_returned(routine) for routine in self.routines}
 
     @property
@@ -228,17 +225,17 @@ class Program:
 
     @cached_property
     def prepared(self) -> dict[int, list[Segment]]:
-        """The routines, prepared to be replayed, by identity."""
+        """The routines, prepared for replay, by identity."""
         return {id(routine): list(_prepare(self, routine)) for routine in self.routines}
 
     @cached_property
     def made_by_steps(self) -> dict[int, int]:
-        """How many results the steps of a routine have, by identity of routine."""
+        """The number of results of a routine's steps, by identity of the routine."""
         return {id(routine): sum(step.count for step in routine.steps) for routine in self.routines}
 
     @cached_property
     def decisive(self) -> dict[int, Op | None]:
-        """An operation of each routine, by identity: the one whose results depend most on numbers.
+        """The operation of each routine, by identity, whose results depend most on numbers.
 
         None if the routine itself computes numbers that do not follow from forms, or has constants.
         """
@@ -253,17 +250,17 @@ class Program:
 
     @cached_property
     def memos(self) -> dict[object, list[Memo | None]]:
-        """What is known about the steps of earlier calls; see ``Schedule``."""
+        """Memos about the steps of earlier calls; see ``Schedule``."""
         return {}
 
     @cached_property
     def gradients_cleared_first(self) -> dict[int, frozenset[int]]:
-        """The slots whose gradients a routine removes before anything depends on them, by identity of routine."""
+        """The slots whose gradients a routine removes before anything depends on them, by identity of the routine."""
         return {id(routine): frozenset(_find_gradients_cleared_first(routine)) for routine in self.routines}
 
     @cached_property
     def gradients_read_first(self) -> dict[int, frozenset[int]]:
-        """The slots whose gradients a routine reads before its first backward pass, by identity of routine."""
+        """The slots whose gradients a routine reads before its first backward pass, by identity of the routine."""
         return {id(routine): frozenset(_find_gradients_read_first(routine)) for routine in self.routines}
 
     @cached_property
@@ -350,7 +347,7 @@ def _require(holds: bool, problem: str) -> None:
 
 
 def _is_data(leaf: Nested) -> bool:
-    """Return whether a part of a step is plain data; pointers and layers would act with the rights of the worker."""
+    """Return whether part of a step is plain data; pointers and layers would act with the worker's rights."""
     return is_framework_tensor(type(leaf)) or not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
 
 
@@ -368,7 +365,6 @@ def _is_valid_number(step: Step) -> bool:
 
 
 def _is_valid_fact(step: Step) -> bool:
-    """Return whether a step names an operation, a part of its result, and the tensor that it is about."""
     kinds = tuple(map(type, step.args[:4]))
     return step.count == 1 and kinds in ((str, str, int, Slot), (str, str, type(None), Slot))
 
@@ -415,7 +411,7 @@ class Operation(NamedTuple):
     pick: Callable[[list[Any]], Sequence[Any]]
     """Returns the slots of its operands, in order."""
     attributes: tuple[tuple[int, str], ...]
-    """The operands, by position, that are an attribute of the value in the slot."""
+    """The positions of operands that are an attribute of the slot's value, with the attribute."""
     args: Fill
     kwargs: Fill | None
     has_out: bool
@@ -426,11 +422,11 @@ class Operation(NamedTuple):
 
 
 Fill = Callable[[Sequence[Any]], Any]
-"""A function of the operands of a step that returns its arguments."""
+"""A function of a step's operands that returns its arguments."""
 
 
 class Segment(NamedTuple):
-    """Consecutive steps with the same modes."""
+    """Consecutive steps with equal modes."""
 
     framework: FrameworkAttributes | None
     modes: str | None
@@ -438,19 +434,18 @@ class Segment(NamedTuple):
 
 
 def note_step(error: Any, program: Program, routine: Routine, place: int) -> None:
-    """Add a note to an error: the step of the plan that failed."""
+    """Add a note to an error that names the failed step of the plan."""
     line = program.describe(routine, place)
     note = f"in step {place + 1} of {len(routine.steps)} of the plan {program.name!r}: {line}"
     error.__notes__ = [*getattr(error, "__notes__", ()), note]  # Python 3.10 has no `add_note`.
 
 
 def count_error(found: int, expected: int) -> PlanError:
-    """Return the error for a step that has other results than when it was recorded."""
+    """Return the error for a step whose results differ from the recorded ones."""
     return PlanError(f"cannot continue a plan: a step returned {found} tensors instead of {expected}; record it again")
 
 
 def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
-    """Look up the operations of a routine, and group them by modes."""
     modes: str | None = None
     found: list[tuple[str | None, Operation]] = []
     last = _last_uses(routine)
@@ -477,7 +472,6 @@ def _prepare(program: Program, routine: Routine) -> Iterator[Segment]:
 
 
 def _find_number(step: Step) -> Callable[..., Any]:
-    """Return the function that computes a step without an operation of a framework."""
     if step.op == FACT:
         _look_up_fact(step.args[0], step.args[1])
         return read_fact
@@ -498,7 +492,6 @@ def attributes_of(framework: str) -> FrameworkAttributes:
 
 
 def _last_uses(routine: Routine) -> dict[int, list[int]]:
-    """Return, by step, the slots that are used there for the last time."""
     last: dict[int, int] = {}
     for place, step in enumerate(routine.steps):
         last.update({leaf.number: place for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot})
@@ -511,14 +504,13 @@ def _last_uses(routine: Routine) -> dict[int, list[int]]:
 
 
 def _pick(numbers: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
-    """Return a function that returns the items at these positions of a list."""
     if len(numbers) > 1:
         return operator.itemgetter(*numbers)
     return lambda items: [items[number] for number in numbers]
 
 
 def _fill(part: Nested, places: Iterator[int]) -> Fill:
-    """Return a function that replaces the slots in a part of a call by the operands, in order."""
+    """Return a function that replaces the slots in part of a call by operands, in order."""
     cls = type(part)
     if cls is Slot:
         return operator.itemgetter(next(places))
@@ -534,7 +526,6 @@ def _fill(part: Nested, places: Iterator[int]) -> Fill:
 
 
 def _fill_items(items: Nested, places: Iterator[int]) -> Fill:
-    """Return such a function for a list or a tuple."""
     cls = type(items)
     if cls is tuple and len(items) > 1 and all(type(item) is Slot for item in items):
         return operator.itemgetter(*[next(places) for _ in items])
@@ -543,8 +534,6 @@ def _fill_items(items: Nested, places: Iterator[int]) -> Fill:
 
 
 def _fill_any(part: Nested, operands: Iterator[Any]) -> Nested:
-    """Replace the slots in any container by operands, and copy its tensors."""
-
     def fill(leaf: Tensor) -> Nested:
         if type(leaf) is Slot:
             return next(operands)

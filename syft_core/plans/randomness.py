@@ -1,4 +1,4 @@
-"""Find out whether a recorded function draws random numbers that a plan could not draw again."""
+"""Detect whether a recorded function draws random numbers that a plan could not draw again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 from syft_core.plans.capture import find_codes, find_own_classes, find_variables, is_of_library
 
 _ENTROPY = frozenset({"secrets", "uuid"})
-"""Modules whose numbers come from the system, without a state that could be compared."""
+"""Modules that take numbers from the system, without a state to compare."""
 
 _SEEDING = frozenset({"manual_seed", "set_rng_state"})
-"""What sets the state of a framework's generator, from which a plan draws without setting it again."""
+"""Functions that set the state of a framework's generator, which a plan draws from without setting it again."""
 
 _UNSEEDED = frozenset({"Random", "SystemRandom", "default_rng", "RandomState", "SeedSequence"})
-"""What makes a generator that is seeded by the system if it is called without a seed."""
+"""Constructors of generators that the system seeds if no seed is given."""
 
 
 class Generators:
@@ -38,7 +38,7 @@ class Generators:
         self._entropy = next(filter(None, map(_find_entropy, objects)), None)
 
     def find_used(self) -> str | None:
-        """Return the name of a generator from which the function has drawn, or may have."""
+        """Return the name of a generator from which the function drew, or may have drawn."""
         pairs = zip(self._found, self._before, self._read(), strict=True)
         return next((name for (name, _), before, now in pairs if before != now), self._entropy)
 
@@ -51,7 +51,7 @@ def _is_of_numpy(thing: object) -> bool:
 
 
 def _find_hidden(objects: Sequence[object]) -> Iterator[object]:
-    """Yield the generators whose methods functions name, and the variables of generator functions that have begun."""
+    """Yield generators whose methods are named by functions, and the variables of started generator functions."""
     functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
     values = [value for function in functions for _, value in find_variables(function)]
     values += [value for function in functions for value in function.__defaults__ or ()]
@@ -63,7 +63,6 @@ def _find_hidden(objects: Sequence[object]) -> Iterator[object]:
 
 
 def _find_in_classes(objects: Sequence[object]) -> Iterator[object]:
-    """Yield the attributes of the classes that functions name, and of the classes of objects."""
     functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
     named = [value for function in functions for _, value in find_variables(function) if isinstance(value, type)]
     for cls in dict.fromkeys([part for kind in (*named, *map(type, objects)) for part in find_own_classes(kind)]):
@@ -71,13 +70,13 @@ def _find_in_classes(objects: Sequence[object]) -> Iterator[object]:
 
 
 def _is_legacy(thing: object) -> bool:
-    """Return whether an object is a generator with a state that can be read and set, in the manner of numpy."""
+    """Return whether an object is a numpy-style generator, whose state can be read and set."""
     cls = type(thing)
     return not isinstance(thing, ModuleType) and hasattr(cls, "get_state") and hasattr(cls, "set_state")
 
 
 def _read_state(generator: Any) -> object:
-    """Return the state of a generator; one without a state, such as ``SystemRandom``, never has the same."""
+    """Return the state of a generator; one without a state, such as ``SystemRandom``, never compares equal."""
     read = getattr(generator, "getstate", None) or getattr(generator, "get_state", None)
     try:
         return _to_comparable(getattr(generator, "bit_generator", generator).state if read is None else read())
@@ -86,7 +85,6 @@ def _read_state(generator: Any) -> object:
 
 
 def _to_comparable(state: Any) -> object:
-    """Return the state of a generator as values that can be compared with ``==``, arrays as bytes."""
     if isinstance(state, dict):
         return {name: _to_comparable(part) for name, part in state.items()}
     if isinstance(state, list | tuple):
@@ -98,7 +96,6 @@ def _to_comparable(state: Any) -> object:
 
 
 def _find_entropy(thing: object) -> str | None:
-    """Return the source of the system's random numbers that a function of the user names."""
     if not isinstance(thing, FunctionType) or is_of_library(thing):
         return None
     for _, value in find_variables(thing):
@@ -116,7 +113,7 @@ def _find_entropy(thing: object) -> str | None:
 
 
 def _find_calls_without_arguments(code: CodeType) -> Iterator[str]:
-    """Yield the names of what is called without an argument, or with None."""
+    """Yield the names of functions called without arguments, or with None."""
     for part in find_codes(code):
         steps = [step for step in dis.get_instructions(part) if step.opname not in ("PRECALL", "PUSH_NULL", "CACHE")]
         for name, step, following in zip([None, *steps], steps, steps[1:], strict=False):

@@ -1,7 +1,7 @@
-"""Record the commands of a function while it runs: a Recorder is the location that its pointers lead to.
+"""Record the commands of a function while it runs: its pointers refer to objects at the location of a Recorder.
 
-The recorder has a worker of its own, which executes every command, so the function runs as on any worker. What cannot
-be repeated by commands alone is refused, with the line of the user's program: reading values, or anything that makes
+The recorder has its own worker, which executes every command, so the function runs as on any worker. Anything that
+commands alone cannot repeat is refused, naming the line of the user's program: reading values, or anything that makes
 two runs of the function differ.
 """
 
@@ -37,7 +37,7 @@ from syft_core.workers.road.keeping import keep
 
 
 class Recorder(Location):
-    """Leads to a worker in this process that executes commands, and records them."""
+    """The location of a worker in this process; it executes commands and records them."""
 
     records = True
 
@@ -54,17 +54,17 @@ class Recorder(Location):
         """The dimensions of each argument that may have any length; None if no argument has one."""
         self.has_any_length = any_length is not None
         self.traces_lengths = self.has_any_length
-        """Whether lengths are traced, as they are except in ``plain_lengths``."""
+        """Whether lengths are traced, as they are except within ``plain_lengths``."""
         self._kinds = _find_kinds()
         self.plan = plan
         self.has_zeros = has_zeros
         """Whether an argument or a part of the state has zeros in place of its values."""
         self.where = where
-        """The place of the function in the user's program."""
+        """The location of the function in the user's program."""
         self.worker = hook.worker_type(hook, id=self.id, auto_add=False, serialize=False)
         self._inner = self.worker.make_location(self.client)
         self.state: dict[Id, int] = {}
-        """The number of each object of the state, by id."""
+        """The number of each state object, by id."""
         self.earlier: dict[Id, tuple[int, int]] = {}
         """The run and the number of each result of an earlier run, by id."""
         self.tapes: list[Tape] = []
@@ -74,11 +74,11 @@ class Recorder(Location):
     # --- the objects of a run
 
     def send_state(self, tensor: Tensor) -> Tensor:
-        """Return a wrapper of a pointer to a copy of a tensor, which is part of the state."""
+        """Copy a tensor as part of the state, and return a wrapped pointer to the copy."""
         return self._send(tensor, self.state)
 
     def begin(self) -> None:
-        """Start a new run, and note what the state is like."""
+        """Start a new run, and record the current state."""
         self.tape = Tape(self.plan)
         for id in (*self.state, *self.earlier):
             plain = self.peek(id) if self.worker.object_store.get(id) is not None else None
@@ -91,7 +91,7 @@ class Recorder(Location):
                         self.tape.gradients.add(id)
 
     def send_input(self, value: object, place: int) -> Tensor:
-        """Return what the function gets for an argument: a pointer to a copy of a tensor, a traced float."""
+        """Return the function's argument: a pointer to a copy of a tensor, or a traced float."""
         if type(value) is float:
             return make_number(self._kinds, value, self.tape, Ref("input", place), follows=False)
         if not is_framework_tensor(type(value)):
@@ -105,15 +105,15 @@ class Recorder(Location):
         return sent
 
     def read(self, given: Nested) -> Nested:
-        """Return arguments for code that cannot trace numbers, with those numbers themselves."""
+        """Replace traced numbers in arguments, for code that cannot trace them; guard their values."""
         return map_leaves(read_traced, loosen(given))
 
     def to_plain(self, given: Nested) -> Nested:
-        """Return arguments with plain numbers, which are traced all the same."""
+        """Replace traced numbers in arguments by plain numbers, but continue to trace them."""
         return map_leaves(to_plain, loosen(given))
 
     def end(self, answer: Nested) -> None:
-        """End a run, which returned ``answer``."""
+        """End a run that returned ``answer``."""
         if self.tape.failure is not None:
             self._refuse_caught(*self.tape.failure)
         self.tape.answer = map_leaves(self._to_returned, answer)
@@ -160,7 +160,7 @@ class Recorder(Location):
         """Do nothing: every command was executed immediately."""
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Queue the lease of a dropped pointer for release."""
+        """Queue the release of a dropped pointer's lease."""
         self._inner.drop(id, lender)
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
@@ -192,25 +192,25 @@ class Recorder(Location):
         self.tape.refuse(problem, advice, line)
 
     def _refuse_caught(self, error: Exception, line: CodeLine) -> NoReturn:
-        """Refuse a function that has caught an error, after which it did something else."""
+        """Refuse a function that caught an error and continued."""
         if isinstance(error, PlanError):
             raise error
         problem = f"raises a {type(error).__name__}, which the function catches"
         self.refuse(problem, "a plan would always do what it did then; test the form before the call", line)
 
     def finish(self) -> None:
-        """End the recording: what the function has kept of it are numbers like others."""
+        """End the recording; the traced numbers that the function has kept become plain."""
         for tape in (*self.tapes, self.tape):
             tape.state = "over"
-        self.worker.clear_objects()  # Now: the worker is part of a cycle, and has a copy of the state.
+        self.worker.clear_objects()  # Immediately: the worker is part of a cycle, and has a copy of the state.
 
     # --- facts
 
     def note_fact(self, op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs, fact: Nested) -> Nested:
-        """Return what the function gets for a fact about the form of a tensor, which may differ in other calls.
+        """Return a fact about a tensor's form, which may differ in other calls, as the function receives it.
 
-        A size that depends on the lengths of arguments becomes a traced number; for a stride and the like a guard is
-        recorded, because they seldom differ.
+        A size that depends on the lengths of arguments becomes a traced number. Strides and the like seldom differ, so
+        a guard is recorded for them.
         """
         ref = self._ref(pointer)
         is_layout = op.attr in pointer.framework.facts_of_layout
@@ -233,7 +233,6 @@ class Recorder(Location):
         return type(fact)(parts)
 
     def _may_differ(self, ref: Ref, op: Op, args: Args, kwargs: Kwargs, fact: Nested) -> bool:
-        """Return whether a fact is a size that may differ in calls with other lengths."""
         parts = fact if isinstance(fact, tuple) else (fact,)
         if (
             not self.traces_lengths
@@ -252,7 +251,6 @@ class Recorder(Location):
         return len(fixed) < len(self.tape.shapes[ref.key]) and op.attr not in _RANKS
 
     def _find_fixed(self, ref: Ref) -> Sequence[int]:
-        """Return the dimensions of an argument that have the same length in all calls."""
         any_length = self._any_length
         if any_length is None or ref.kind != "input" or ref.attr is not None:
             return ()
@@ -264,7 +262,7 @@ class Recorder(Location):
 
     @contextmanager
     def plain_lengths(self) -> Iterator[None]:
-        """Return a context in which the function gets lengths as numbers of Python."""
+        """Return a context in which the function gets lengths as plain Python numbers."""
         self.traces_lengths = False
         try:
             yield
@@ -272,7 +270,7 @@ class Recorder(Location):
             self.traces_lengths = True
 
     def require_same_without_tracing(self) -> None:
-        """Raise if the last run, with plain lengths, has done something else than the one before; forget it then."""
+        """Raise if the last run, with plain lengths, differs from the previous one; then discard it."""
         traced, plain = map(fill_in_lengths, self.tapes[-2:])
         found = _find_difference(self, traced, plain, {})
         self.tapes.pop()
@@ -326,7 +324,7 @@ class Recorder(Location):
         return keep(lambda task: answer_failure(task, error), execution)
 
     def _template(self, leaf: object) -> Nested:
-        """Return what a step contains for an argument of a command."""
+        """Return the recorded form of a command's argument."""
         if isinstance(leaf, PointerTensor):
             return self._ref(leaf)
         if is_traced(leaf):
@@ -354,7 +352,6 @@ _RANKS = frozenset({"dim", "ndim", "ndimension"})
 
 
 def _find_kinds() -> tuple[type[Number], type[Number]]:
-    """Return the classes of traced numbers, which the hooked frameworks accept as numbers."""
     found = [hook.attributes.number_types for hook in attached_hooks()]
     return make_types(next((types for types in found if types != (object, object)), (object, object)))
 
@@ -372,7 +369,7 @@ def is_settled(recorder: Recorder) -> bool:
 
 
 def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, list[int], list[Id]]:
-    """Return the program of the recorded runs, the state that it uses, and the ids of the state that it makes.
+    """Return the program of the recorded runs, the state that it uses, and the ids of the state that it creates.
 
     The last two runs must be equal; the first may differ.
     """
@@ -406,7 +403,6 @@ LENGTHS = (
 
 
 def _find_keys(kind: str, *tapes: Tape) -> list[Any]:
-    """Return the keys of all references of a kind."""
     steps = [step for tape in tapes for step in tape.steps]
     refs = [leaf for step in steps for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Ref]
     return [ref.key for ref in refs if ref.kind == kind]
@@ -415,7 +411,7 @@ def _find_keys(kind: str, *tapes: Tape) -> list[Any]:
 def _routine(
     tape: Tape, inputs: int, start: int, numbers: dict[Id, int], carry: dict[int, int], state: list[Id]
 ) -> Routine:
-    """Return the steps of a run with slots for references; ``start`` is the slot of the first result."""
+    """Return a run's steps with slots in place of references; ``start`` is the slot of the first result."""
     kept, places = _drop_unused(tape)
 
     def to_slot(leaf: object) -> Nested:
@@ -440,7 +436,7 @@ def _routine(
 
 
 def _drop_unused(tape: Tape) -> tuple[list[Step], dict[int, int]]:
-    """Return the steps without numbers that nothing uses, and the new numbers of results."""
+    """Drop unused steps on numbers; return the other steps and the new numbers of results."""
     used: set[int] = set()
     kept: list[tuple[int, Step]] = []
     first = tape.count
@@ -485,7 +481,7 @@ def _is_result(leaf: object) -> bool:
 def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id, int]) -> tuple[str, CodeLine] | None:
     """Return how two consecutive runs differ, and the line that caused it.
 
-    Add to ``carried`` the results of the first run that the second uses in place of state, by the id of that state.
+    Add to ``carried``, by id, the state that the second run replaces with results of the first.
     """
     for first, second, line in zip(one.steps, two.steps, two.lines, strict=False):
         if (problem := _compare(recorder, first, second, carried)) is not None:
@@ -500,7 +496,6 @@ def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id,
 
 
 def _compare(recorder: Recorder, first: Step, second: Step, carried: dict[Id, int]) -> str | None:
-    """Return how a step of one run differs from that of the next."""
     if (first.op, first.modes) != (second.op, second.modes):
         return f"{_write(second)} in one run and {_write(first)} in another"
     if first.count != second.count:
@@ -524,7 +519,6 @@ def _is_same_answer(one: Nested, two: Nested) -> bool:
 
 
 def _is_same(recorder: Recorder, one: object, two: object, carried: dict[Id, int]) -> bool:
-    """Return whether an argument is the same in two consecutive runs."""
     if type(one) is not Ref or type(two) is not Ref:
         return type(one) is type(two) and type(one) is not Ref and _is_same_constant(one, two)
     if one == two:

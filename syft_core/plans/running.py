@@ -66,7 +66,7 @@ def require_known_operations(worker: Worker, program: Program) -> None:
 def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Nested:
     """Run a plan on stored objects and numbers, and store the tensors that it returns.
 
-    It takes turns with other commands only if it takes long.
+    Only a long run takes turns with other commands.
     """
     entry = worker.object_store.entry(message.id)
     program = entry.value
@@ -109,7 +109,6 @@ def run_plan(worker: Worker, message: RunPlan, sender: Peer) -> Nested:
 
 
 def _find(worker: Worker, arg: Any) -> Any:
-    """Return the stored object of an argument, or a number."""
     if type(arg) in (int, float):
         return float(arg)
     id = id_here(arg, worker.id)
@@ -119,14 +118,14 @@ def _find(worker: Worker, arg: Any) -> Any:
 
 
 def _value_of(entry: object) -> Any:
-    """Return the value of a stored object without its private layers, or a number."""
+    """Return the value of a stored object without its private layers; return a number unchanged."""
     if type(entry) is not Stored:
         return entry
     return remove_restriction(entry.value) if entry.status & LAYERED else entry.value
 
 
 def bind_state(worker: Worker, plan: Stored) -> dict[Id, ReferenceType[Stored]]:
-    """Remember which objects are the state of a plan."""
+    """Store which objects are the state of a plan."""
     found = [entry for id in plan.value.state if (entry := worker.object_store.get(id)) is not None]
     plan.state = {entry.id: ref(entry) for entry in found}
     return plan.state
@@ -146,7 +145,7 @@ def _find_state(worker: Worker, plan: Stored, sender: Peer) -> list[Stored | Non
 def _require_recorded_state(program: Program, routine: Routine, state: list[Stored | None]) -> None:
     """Raise if the recorded steps no longer fit the plan's state, because a form or a gradient has changed.
 
-    A gradient may have been cleared since, unless a step reads it before a backward pass.
+    Gradients may have been cleared, except those that a step reads before a backward pass.
     """
     reads = program.gradients_read_first[id(routine)]
     for place, (entry, known) in enumerate(zip(state, routine.before, strict=False)):
@@ -166,7 +165,6 @@ def _require_recorded_state(program: Program, routine: Routine, state: list[Stor
 
 
 def _look(entry: object) -> Any:
-    """Return something with the shape and the dtype of an argument, or the number."""
     if not isinstance(entry, Stored):
         return entry
     return entry.value if entry.is_plain else form_of(entry.value)
@@ -207,8 +205,6 @@ _NO_CONTEXT = nullcontext()
 
 
 class _Call:
-    """One call of a plan."""
-
     def __init__(
         self,
         worker: Worker,
@@ -227,11 +223,11 @@ class _Call:
         self.place, self.turn = 0, monotonic() + TURN_SECONDS
         self.modes: str | None = None
         self.differ = False
-        """Whether the modes of the steps are not those of this thread."""
+        """Whether the modes of the steps differ from those of this thread."""
 
     @cached_property
     def own(self) -> Sources:
-        """The sources that the sender has sent; their values disclose nothing to it."""
+        """The sources that the sender has sent; their values disclose nothing to the sender."""
         sender = self.sender
         entries = [entry for entry in self.stored if type(entry) is Stored]
         own = [entry for entry in entries if entry.holder == sender.id and entry.giver in (None, sender)]
@@ -240,7 +236,7 @@ class _Call:
     def run(self) -> dict[int, Placed]:
         """Run all steps, each with the stages that its status requires.
 
-        Commands of others may be executed in between, as with single operations.
+        Other clients' commands may be executed in between, as with single operations.
         """
         try:
             run_steps(self.program, self.routine, self.slots, self._run_step, self._enter, _IS_STORED, self._drop)
@@ -255,13 +251,13 @@ class _Call:
                 self._drop(entry)
 
     def _enter(self, segment: Segment, _slots: Sequence[Any]) -> AbstractContextManager[Any]:
-        """Note the modes of the next steps: each step is run in them."""
+        """Remember the modes of the next steps; each step enters them itself."""
         framework, self.modes = segment.framework, segment.modes
         self.differ = framework is not None and self.modes is not None and self.modes != framework.modes()
         return _NO_CONTEXT
 
     def _run_step(self, operation: Operation, found: Sequence[Any]) -> Nested:
-        """Run one step on stored objects and numbers; return its result, with entries in place of tensors."""
+        """Run one step; return its result with entries in place of tensors."""
         self.place = operation.place
         if monotonic() > self.turn:
             self.worker.yield_turn()
@@ -291,7 +287,6 @@ class _Call:
             self.worker.object_store.drop(entry)
 
     def _compute_number(self, operation: Operation, args: Sequence[Any], kwargs: Kwargs) -> Any:
-        """Read a number, compute one, or copy a constant."""
         if operation.step.op == ITEM:
             return self._read_number(self.slots[operation.step.args[0].number], args[0])
         result = operation.run(*args, **kwargs)
@@ -303,7 +298,7 @@ class _Call:
         return entry
 
     def _read_number(self, entry: Stored, value: Tensor) -> float:
-        """Return the number in a tensor that the sender may read, or that was computed only from what it sent."""
+        """Return the number in a tensor if the sender may read it, or if it depends only on what they sent."""
         if not (may_leave(self.worker, [entry], self.sender) or entry.sources <= self.own):
             raise ValueRefusedError.of(ITEM, str(self.worker.id))
         return float(value.item())
@@ -311,7 +306,6 @@ class _Call:
     # --- results
 
     def _keep(self) -> dict[int, Placed]:
-        """Store results, with their lineage, and the state that replaces other state."""
         store, slots = self.worker.object_store, self.slots
         replaced = [(self.stored[number], slots[result]) for number, result in self.routine.carry]
         for entry, made in replaced:

@@ -1,8 +1,8 @@
-"""Schedule: what is known about a call of a plan from earlier calls on arguments and state of the same forms.
+"""Schedule: facts about a call of a plan, learned from earlier calls on arguments and state of the same forms.
 
 Such a call was accepted before, and its steps have the same signatures, by which the stages *meter* and *conceal* look
-up what they know about an operation. The forms of results follow from those of the operands, unless an operation
-discloses something by them: calls with such an operation have no schedule.
+up known facts about an operation. The forms of results follow from those of the operands, unless an operation discloses
+something through them: calls with such an operation have no schedule.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from syft_core.workers.road.execution import Execution
 from syft_core.workers.road.procedure import execute
 
 MAX_SCHEDULES = 64
-"""How many schedules a plan has: peers choose the forms of its arguments."""
+"""The maximum number of schedules of a plan: peers choose the forms of its arguments."""
 
 
 class Schedule:
@@ -29,12 +29,12 @@ class Schedule:
         self._known, self._key = program.memos, key
         found = self._known.get(key)
         self.is_new = found is None
-        """Whether no such call was made before."""
+        """Whether this is the first such call."""
         self._memos: list[Memo | None] = [None] * len(routine.steps) if found is None else found
 
     @classmethod
     def of(cls, program: Program, routine: Routine, values: Sequence[Nested]) -> Schedule | None:
-        """Return the schedule of a call, or None if forms do not say everything about its arguments and its state."""
+        """Return the schedule of a call, or None if forms do not fully describe its arguments and its state."""
         decisive = program.decisive[id(routine)]
         if decisive is None:
             return None
@@ -54,7 +54,7 @@ class Schedule:
         return cls(program, routine, (id(routine), signature, tuple(forms)))
 
     def execute(self, execution: Execution, place: int) -> Nested:
-        """Run a step; note its memo if no such call was made before."""
+        """Run a step; in the first such call, store its memo."""
         if not self.is_new:
             execution.found_memo = self._memos[place]
             return execute(execution)

@@ -1,4 +1,4 @@
-"""The local state of a recorded plan: which tensors it works on, what they were like, and how they are sent."""
+"""The local state of a recorded plan: its tensors, their condition when recorded, and how they are sent."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Recording:
-    """A recorded program, the local state that it works on, and what that state was like."""
+    """A recorded program, the local state it works on, and the condition of that state when recorded."""
 
     program: Program
     tensors: list[Tensor]
-    """The tensors of the state that existed."""
+    """The state tensors that existed."""
     setters: list[Callable[[Tensor], None] | None]
-    """Functions that put the state which the first call creates into its places."""
+    """Functions that store the state created by the first call locally."""
     examples: Args | None
-    """The arguments of ``Plan._record``; None for a plan that was fetched, which cannot be recorded."""
+    """The arguments of ``Plan._record``; None for a fetched plan, which cannot be recorded."""
     is_incomplete: bool = False
-    """Whether calls on a worker have left tensors there that have no place here."""
+    """Whether calls on a worker have created tensors there that have no local counterpart."""
 
     def note(self, function: Function, state: object) -> None:
-        """Remember what the state is like."""
+        """Remember the condition of the state."""
         self._objects = find_captured(function, state)
         self._condition = self._describe(self._objects)
         self._settings = _find_settings(self._objects)
@@ -55,12 +55,12 @@ class Recording:
         self._flags = self._find_flags()
 
     def fits(self, function: Function, state: object) -> bool:
-        """Return whether a new recording would have the same steps, as far as the state decides them."""
+        """Return whether a new recording would have the same steps, as far as the state determines them."""
         objects = find_captured(function, state)
         return _find_settings(objects) == self._settings and self._describe(objects) == self._condition
 
     def is_current(self, function: Function, state: object) -> bool:
-        """Return whether it fits; quickly, if nothing was replaced."""
+        """Return whether it fits; fast if no value was replaced."""
         if self._snapshot.is_current() and self._flags == self._find_flags():
             return True
         if not self.fits(function, state):
@@ -69,7 +69,7 @@ class Recording:
         return True
 
     def require_same_settings(self) -> None:
-        """Raise if a setting of a model, an optimizer or the function has changed, which the steps contain."""
+        """Raise if a setting of a model, an optimizer or the function that the steps depend on has changed."""
         if not self._snapshot.is_current():
             if (name := find_change(self._settings, _find_settings(self._objects))) is not None:
                 raise PlanError.changed(self.program.name, name)
@@ -79,11 +79,10 @@ class Recording:
                 raise PlanError.changed(self.program.name, name)
 
     def _find_flags(self) -> list[list[bool]]:
-        """Return which of the local tensors require a gradient, and which have hooks."""
         return [[not _is_remote(tensor) and test(tensor) for tensor in self.tensors] for test in _FLAGS.values()]
 
     def digest(self, function: Function, state: object) -> object:
-        """Return something that differs if the local state, or its values, have changed."""
+        """Return a digest that differs if the local state, or its values, have changed."""
         objects = find_captured(function, state)
         owned = [*map(id, find_tensors(objects))]
         reachable = {*map(id, objects), *owned}
@@ -92,7 +91,6 @@ class Recording:
         return owned, known, _find_settings(objects), hash(serialize(local))
 
     def _describe(self, objects: Sequence[object]) -> list[object]:
-        """Return what is known about the tensors of models and optimizers, and about the others that are used."""
         owned = find_tensors(objects)
         found = {id(tensor): tensor for tensor in owned}
         reachable = set(map(id, objects))
@@ -137,7 +135,7 @@ class Recording:
         return pointer
 
     def continue_from(self, pointer: PointerPlan) -> None:
-        """Note that the state has been fetched. Without the function, later calls continue with the recorded steps."""
+        """Record that the state was fetched. Without the function, later calls continue with the recorded steps."""
         if self.examples is None and pointer.has_begun:
             self.program, self.setters = replace(self.program, begun=True), []
             self._flags = self._find_flags()
@@ -147,13 +145,13 @@ class Recording:
 
 
 class Counters:
-    """The numbers and texts that a function keeps from one call for the next, outside of tensors."""
+    """The numbers and texts that a function keeps between calls, outside of tensors."""
 
     def __init__(self, objects: Sequence[object]) -> None:
         self._objects, self._before = objects, CapturedSettings()
 
     def note(self) -> None:
-        """Remember the settings as one run has left them."""
+        """Remember the settings after a run."""
         self._before = _find_settings(self._objects)
 
     def find_changed(self) -> str | None:
@@ -171,7 +169,7 @@ def _is_remote(tensor: Tensor) -> bool:
 
 
 def _condition_of(tensor: Tensor) -> object:
-    """Return what decides the steps of a function about a tensor, besides values."""
+    """Return everything about a tensor, apart from values, that the steps of a function depend on."""
     pointer = getattr(tensor, "child", None)
     if isinstance(pointer, PointerTensor):
         known, has_gradient = pointer.look(), pointer.has_gradient()

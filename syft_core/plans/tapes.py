@@ -1,4 +1,4 @@
-"""Tapes: what one run of a recorded function did."""
+"""Tapes: the recorded steps of one run of a function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tape:
     plan: str
     steps: list[Step] = field(default_factory=list)
     lines: list[CodeLine] = field(default_factory=list)
-    """The line of the user's program that each step comes from."""
+    """The line of the user's program for each step."""
     inputs: dict[Id, int] = field(default_factory=dict)
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The shapes of the arguments before the run, by number."""
@@ -47,9 +47,9 @@ class Tape:
     """The parts of the state that had a gradient before the run."""
     answer: Any = None
     state: str = "open"
-    """``open`` while the function runs, ``closed`` while it runs again, ``over`` when it is recorded."""
+    """"open" while the function runs, "closed" while it runs again, "over" after recording."""
     failure: tuple[Exception, CodeLine] | None = None
-    """The first error that the recorder or a command has raised, and its line; the function must not catch it."""
+    """The first error raised by the recorder or a command, and its line; the function must not catch it."""
 
     def add(self, step: Step, line: CodeLine | None = None) -> int:
         """Append a step, and return the number of its first result."""

@@ -1,8 +1,8 @@
 """Traced numbers: numbers in a recorded function that the plan computes again in each call.
 
-The arithmetic of a size of a tensor, a float argument, or a number read from the state is recorded. What Python
-decides by a number, for instance in ``if n > 4``, or converts, as ``range(n)`` does, cannot be recorded. If the number
-follows from the forms of arguments, a *guard* is: a step that refuses calls for which the outcome differs.
+Arithmetic with a tensor's size, a float argument, or a number read from the state is recorded. Python's decisions, such
+as ``if n > 4``, and conversions, such as in ``range(n)``, cannot be recorded. Instead, if the number follows from the
+forms of arguments, a *guard* is recorded: a step that refuses calls for which the outcome differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syft_core.values import Function, Nested, Traced
 
 
 class Number(Traced):
-    """A number that stands for the result of a step, or an argument; ``make_types`` combines it with a framework's.
+    """Stands for the result of a step, or an argument; ``make_types`` combines it with a framework's number type.
 
     It is not a Python number, because C code would read the value of one without a trace.
     """
@@ -35,7 +35,7 @@ class Number(Traced):
 
     @property
     def __class__(self) -> type:
-        """The type of the number, which libraries ask for."""
+        """The type of the number, for libraries that check it."""
         return type(self.value)
 
     @__class__.setter
@@ -72,7 +72,7 @@ class Number(Traced):
         return outcome
 
     def read(self, name: str = "__int__") -> Any:
-        """Return the number itself, and guard that it stays the same."""
+        """Return the plain number, and guard that it stays the same."""
         if self.tape.state != "over":
             self._require_known(name, [self])
             self.tape.add(Step("", GUARD, ("eq", self.ref, self.value, True), {}, 0))
@@ -93,11 +93,11 @@ class Number(Traced):
 
     @property
     def node(self) -> NoReturn:
-        """Refuse what code in C asks a symbolic number for."""
+        """Refuse access to the symbolic number, which code in C asks for."""
         self.refuse("passes a length to a function that takes no traced numbers")
 
     def __array_ufunc__(self, function: Function, method: str, *operands: object, **options: object) -> Nested:
-        """Compute with the number itself in functions of numpy."""
+        """Compute with the plain number in numpy functions."""
         return getattr(function, method)(*map(read_traced, operands), **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -131,27 +131,27 @@ class Number(Traced):
 
 
 def is_traced(value: object) -> TypeGuard[Number]:
-    """Return whether a value is a traced number: its ``__class__`` says otherwise."""
+    """Return whether a value is a traced number, which its ``__class__`` hides."""
     return issubclass(type(value), Traced)
 
 
 def to_plain(leaf: Nested) -> Nested:
-    """Return the value of a traced number, and anything else unchanged."""
+    """Return the plain value of a traced number; return anything else unchanged."""
     return leaf.value if is_traced(leaf) else leaf
 
 
 def read_traced(leaf: Nested) -> Nested:
-    """Return the value of a traced number for code that cannot trace it, and anything else unchanged."""
+    """Return the value of a traced number for code that cannot trace it; return anything else unchanged."""
     return leaf.read() if is_traced(leaf) else leaf
 
 
 def _normalize(operand: Nested) -> int | float:
-    """Return a member of an enum, a flag or a number of numpy as the plain number that a step may contain."""
+    """Return a flag, an enum member or a numpy number as the plain number that a step may contain."""
     return int(operand) if isinstance(operand, int) else float(operand)
 
 
 def loosen(obj: Nested) -> Nested:
-    """Return arguments with tuples in place of shapes, which could not hold references."""
+    """Replace shapes, which cannot hold references, by tuples."""
     cls = type(obj)
     if isinstance(obj, tuple) and cls is not tuple and not hasattr(cls, "_fields"):
         return tuple(map(loosen, obj))
@@ -198,8 +198,6 @@ def _comparison(name: str) -> Callable[..., Any]:
 
 
 def _reader(name: str) -> Callable[..., Any]:
-    """Return a method of the number itself, which is guarded."""
-
     def method(self: Number, *args: object) -> Nested:
         if not hasattr(self.value, name):
             raise TypeError(f"cannot call {name!r} of a {type(self.value).__name__}")

@@ -29,7 +29,7 @@ class Backend:
     exports: Mapping[str, str] = field(default_factory=dict)
     """The names that this backend adds to ``syft_core``, with their import paths."""
     extends: Mapping[str, str] = field(default_factory=dict)
-    """What it adds to features, by name: a module to import when the feature and the framework are both used."""
+    """Modules by feature name, to import when the feature and the framework are both in use."""
     agents: Mapping[str, str] = field(default_factory=dict)
     """The agents that clients run near their workers, with their import paths; see ``syft_ray.host``."""
     demo: str | None = None
@@ -39,7 +39,7 @@ class Backend:
         """Return whether the framework is installed."""
         try:
             return importlib.util.find_spec(self.framework) is not None
-        except ModuleNotFoundError:  # the parent of a dotted name is missing
+        except ModuleNotFoundError:  # The parent of a dotted name is missing.
             return False
 
     def import_framework(self) -> ModuleType:
@@ -65,5 +65,5 @@ class Backend:
 
 
 def find_installed(backends: Sequence[Backend]) -> list[Backend]:
-    """Return the installed backends, those with their own demo first."""
+    """Return the installed backends; those with their own demo come first."""
     return sorted([backend for backend in backends if backend.is_installed()], key=lambda backend: backend.demo is None)

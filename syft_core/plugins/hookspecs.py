@@ -5,8 +5,8 @@ group ``syft_core``. Each hook receives the registry or function to register wit
 is registered, except ``register_operations``, for every framework that is hooked, before or after that, and
 ``register_commands``, for the command line.
 
-The module of a plugin should be cheap to import. What is not belongs to a module of its own, with these same hooks,
-which ``register_features`` describes: it is registered when something of it is first used.
+The module of a plugin should be cheap to import. Move expensive parts to a separate module with the same hooks, and
+describe it in ``register_features``: it is registered on first use.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RegisterRule(Protocol):
     """The function that ``register_rules`` receives."""
 
     def __call__(self, name: str, rule: ReleaseRule) -> None:
-        """Ask a rule about what the policy of a worker keeps; see ``departures.register_rule``."""
+        """Consult a rule about objects that a policy withholds; see ``departures.register_rule``."""
 
 
 @hookspec
@@ -97,7 +97,7 @@ def register_backends(backends: Registry[str, Backend]) -> None:
 
 @hookspec
 def register_features(register: RegisterFeature) -> None:
-    """Call ``register(Feature(...))`` for what is to be loaded when it is first used; see ``syft_core.features``."""
+    """Call ``register(Feature(...))`` for parts to load on first use; see ``syft_core.features``."""
 
 
 @hookspec
@@ -133,7 +133,7 @@ def register_kinds(register: RegisterKind) -> None:
 
 @hookspec
 def register_rules(register: RegisterRule) -> None:
-    """Call ``register(name, rule)`` to let objects leave that a policy keeps; see ``departures.py``."""
+    """Call ``register(name, rule)`` to let objects leave that a policy withholds; see ``departures.py``."""
 
 
 @hookspec

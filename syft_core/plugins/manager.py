@@ -44,13 +44,13 @@ class PluginManager:
         self.origins: dict[str, str] = {}
         """The distribution of each plugin."""
         self.provided: dict[str, list[str]] = {}
-        """The names of the backends of each plugin."""
+        """The backend names of each plugin."""
         self._plugins: dict[str, str] = {}
-        """The plugin that offers the feature with a module."""
+        """The plugin of each feature, by module."""
         self._loaded: list[tuple[str, Feature]] = []
-        """The features that were loaded, each with its plugin."""
+        """The loaded features, each with its plugin."""
         self._lock = threading.RLock()
-        """Held while a plugin is registered; never while a module is imported, which other threads may import too."""
+        """Held while a plugin is registered, but not during an import, which other threads may be waiting for."""
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         on_attach(self._announce)
@@ -76,7 +76,7 @@ class PluginManager:
                 self._offer(name, "register_operations", hook.attributes)
 
     def _register(self, plugin: object, name: str) -> None:
-        """Call the hooks of a plugin, and register what they give when the whole plugin is known to be valid."""
+        """Call a plugin's hooks; register what they provide once the whole plugin is known to be valid."""
         backends, features, types, rest = _new_backends(), list[Feature](), list[type](), list[Callable[[], object]]()
 
         def collect(register: Callable[..., object]) -> Callable[..., None]:
@@ -108,7 +108,7 @@ class PluginManager:
                 require_user_code(code)
 
     def _load_feature(self, plugin: str, feature: Feature) -> None:
-        """Import a feature, and register its hooks; an error is recorded as the failure of its plugin, not raised."""
+        """Import a feature and register its hooks; record an error as its plugin's failure instead of raising it."""
         with self._reporting(plugin, f"it cannot be loaded: {feature.module} raised"):
             loaded = importlib.import_module(feature.module)
             self._extend(feature, *attached_hooks())
@@ -118,10 +118,10 @@ class PluginManager:
                 self._plugins[feature.module] = plugin
                 self.register(loaded, feature.module)
                 self._loaded.append((plugin, feature))
-            self._extend(feature, *attached_hooks())  # Also those that were attached meanwhile.
+            self._extend(feature, *attached_hooks())  # Include hooks attached in the meantime.
 
     def _extend(self, feature: Feature, *hooks: FrameworkHook) -> None:
-        """Import what the backends of frameworks that are hooked add to a feature."""
+        """Import what the backends of hooked frameworks add to a feature."""
         names = {hook.name for hook in hooks}
         for backend in list(self.backends.values()):
             if backend.framework in names and feature.name in backend.extends:
@@ -143,24 +143,24 @@ class PluginManager:
         return self.backends[name]
 
     def add_commands(self, commands: hookspecs.Commands) -> None:
-        """Let all plugins add their commands to the command line; an error is recorded as the failure of a plugin."""
+        """Let all plugins add commands to the command line; record an error as the plugin's failure."""
         for name, _plugin in self._pluggy.list_name_plugin():
             self._offer(name, "register_commands", commands)
 
     def export(self, name: str) -> Any:
-        """Return what a backend or a feature adds to ``syft_core`` as ``name``, or None if none does."""
+        """Return the object that a backend or a feature exports to ``syft_core`` as ``name``, or None."""
         for backend in self.backends.values():
             if name in backend.exports:
                 return backend.resolve(backend.exports[name])
         return FEATURES.resolve(name) if ("name", name) in FEATURES else None
 
     def list_exports(self) -> list[str]:
-        """Return the names that backends and features add to ``syft_core``."""
+        """Return the names that backends and features export to ``syft_core``."""
         exports = [name for backend in self.backends.values() for name in backend.exports]
         return [*exports, *(name for feature in FEATURES for name in feature.names)]
 
     def load_all(self) -> None:
-        """Load all features, apart from those of frameworks that are not hooked, for whatever lists what there is."""
+        """Load all features but those of frameworks that are not hooked, to list everything available."""
         FEATURES.load_all()
 
     def _is_own(self, name: str) -> bool:
@@ -192,12 +192,11 @@ class PluginManager:
                 self._extend(feature, hook)
 
     def _offer(self, name: str, hook: str, argument: object) -> None:
-        """Call the implementation of a hook by one plugin; an error is recorded as its failure and not raised."""
+        """Call a hook of one plugin; record an error as the plugin's failure instead of raising it."""
         with self._reporting(self._plugins.get(name, name), f"its {hook} raised"):
             self._call(name, hook, argument)
 
     def _call(self, name: str, hook: str, argument: object) -> None:
-        """Call the implementation of a hook by one plugin, if it has one."""
         for implementation in getattr(self._pluggy.hook, hook).get_hookimpls():
             if implementation.plugin_name == name:
                 implementation.function(*[argument for _ in implementation.argnames])

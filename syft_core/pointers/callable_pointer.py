@@ -88,6 +88,6 @@ def create_callable_pointer(
 
 
 def _prepare(leaf: Tensor) -> Nested:
-    """Return the pointer under a wrapper, or a copy of a plain tensor, which the callable may keep."""
+    """Return the pointer under a wrapper, or copy a plain tensor: the callable may keep it."""
     child = getattr(leaf, "child", None)
     return child if isinstance(child, ObjectPointer) else copy_if_plain(leaf)

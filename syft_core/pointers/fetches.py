@@ -1,4 +1,4 @@
-"""Fetches: calls that wait for workers, written as generators, so that several of them can wait at the same time."""
+"""Fetches: calls that wait for workers, written as generators, so that several can wait at the same time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FetchSteps: TypeAlias = Generator[FetchRequest, Outcome, Outcome]
 
 
 def complete(fetch: FetchSteps) -> Outcome:
-    """Make the requests of a fetch one after the other, and return its result."""
+    """Make the requests of a fetch one by one, and return its result."""
     try:
         request = next(fetch)
         while True:
@@ -28,8 +28,8 @@ def complete(fetch: FetchSteps) -> Outcome:
 def complete_all(fetches: Sequence[FetchSteps], keep: Callable[[int, Outcome], None]) -> list[Outcome]:
     """Make the requests of several fetches at the same time, and return their results.
 
-    If one cannot begin, nothing is requested. If one fails later, the others are completed; ``keep`` is called with the
-    place of each and the last answer to it, and then the first error is raised.
+    If one cannot begin, nothing is requested. If one fails later, the others are completed, ``keep`` is called with the
+    position and the last answer of each, and then the first error is raised.
     """
     running = [_Running(fetch) for fetch in fetches]
     for each in running:
@@ -48,8 +48,6 @@ def complete_all(fetches: Sequence[FetchSteps], keep: Callable[[int, Outcome], N
 
 
 class _Running:
-    """A fetch that has begun."""
-
     def __init__(self, fetch: FetchSteps) -> None:
         self.result: Outcome = None
         self.answer: Outcome = None
@@ -69,7 +67,7 @@ class _Running:
                 self._fail(error)
 
     def resume(self) -> bool:
-        """Wait for the answer, and continue until the next request; return whether there is more to do."""
+        """Wait for the answer, and continue until the next request; return whether there is one."""
         if self._wait is None:
             return False
         try:

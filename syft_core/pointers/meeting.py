@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 PLAIN = frozenset({int, float, bool, str, type(None)})
-"""The types of arguments that are no tensors."""
+"""The types of arguments that are not tensors."""
 
 
 def copy_plain_tensors(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) -> tuple[Nested, Nested]:
-    """Copy the plain tensors in the arguments, because a worker may keep them; convert what is foreign."""
+    """Copy plain tensors in the arguments, because a worker may keep them; convert those of other libraries."""
     _require_pointer_target(op, pointer._location, args, kwargs)
 
     def copy(leaf: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def copy_plain_tensors(op: Op, pointer: Tensor, args: Nested, kwargs: Nested) ->
 
 
 def _expand_mask(op: Op, pointer: Tensor, args: Nested) -> Nested:
-    """Replace a local mask as an index by the positions that it selects, which determine the shape of the result."""
+    """Replace a local mask by the positions it selects, which determine the shape of the result."""
     if op.attr != "__getitem__" or len(args) != 2 or not is_framework_tensor(type(args[1])):
         return args
     mask, known = args[1], pointer.known_form
@@ -50,10 +50,10 @@ def copy_if_plain(leaf: Tensor) -> Tensor:
 
 
 def find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, kwargs: Kwargs) -> tuple[Tensor, bool]:
-    """Return the first pointer of a call, and whether its arguments contain plain tensors or what they are read from.
+    """Return the first pointer of a call, and whether the arguments contain local tensors, arrays or numbers.
 
     All tensors of a call must be on one worker. Plain tensors are sent with the command only if they are indices or
-    have no dimensions; so are the arrays and numbers of another library.
+    have no dimensions; the same applies to arrays and numbers of another library.
     """
     found: Tensor = None
     plain = large = False
@@ -73,7 +73,7 @@ def find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, k
         others.append(arg)
         if not large and ((foreign := _is_foreign(op, arg)) or is_framework_tensor(type(arg))):
             plain = True
-            # Only numbers of numpy are immutable; its arrays without dimensions have a dtype that affects the result.
+            # Only numpy numbers are immutable; numpy arrays without dimensions have a dtype that affects the result.
             large = hasattr(arg, "__setitem__") if foreign else len(arg.shape) > 0
             large = large and not any(arg is index for index in op.facts.indexes(args, kwargs))
             local = arg if large else None
@@ -86,12 +86,11 @@ def find_nested_pointer(pointer_type: type[PointerTensor], op: Op, args: Args, k
 
 
 def _is_taken_along(op: Op, args: Args) -> bool:
-    """Return whether a call takes a local tensor to where a pointer is; a gradient could not come back from there."""
+    """Return whether a call takes a local tensor to a pointer's worker, from where no gradient could come back."""
     return op.joins and is_framework_tensor(type(args[0])) and not getattr(args[0], "requires_grad", False)
 
 
 def _is_foreign(op: Op, leaf: Tensor) -> bool:
-    """Return whether an argument is an array or a number of another framework than that of the operation."""
     if isinstance(leaf, type) or not hasattr(leaf, "__array__"):
         return False
     known = resolve(frameworks, type(leaf))
@@ -99,7 +98,6 @@ def _is_foreign(op: Op, leaf: Tensor) -> bool:
 
 
 def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocatedError:
-    """Return the error that explains how to send a local tensor, or an array of another framework."""
     framework, there = pointer.framework, pointer._location.id
     known = resolve(frameworks, type(local))  # An array may belong to a framework that is not hooked.
     if known is not None and known.ALIAS == framework.ALIAS:
@@ -108,6 +106,6 @@ def _refuse_local(op: Op, pointer: PointerTensor, local: Tensor) -> NotCollocate
 
 
 def _require_pointer_target(op: Op, location: Location, args: Nested, kwargs: Nested) -> None:
-    """Refuse to change a local tensor: the worker would only change a copy of it."""
+    """Refuse to change a local tensor: the worker would only change a copy."""
     if any(is_framework_tensor(type(target)) for target in op.targets(args, kwargs)):
         raise NotCollocatedError.change(op.name, location.id)

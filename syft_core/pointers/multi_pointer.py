@@ -119,7 +119,7 @@ def _select(worker: object, leaf: Tensor) -> Nested:
 
 
 def _combine(results: list[object]) -> Nested:
-    """Combine results of the same structure: pointers become a multi-pointer, other values must be equal."""
+    """Combine results of equal structure: join pointers in a multi-pointer, require other values to be equal."""
     parts = [leaves(result) for result in results]
     if any(len(part) != len(parts[0]) for part in parts):
         raise ValueError(

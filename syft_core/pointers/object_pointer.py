@@ -30,15 +30,15 @@ class ObjectPointer(Identified):
     point_to_attr: str | None = None
     garbage_collect_data: bool = True
     travels_with_lease: bool = False
-    """Whether the receiver of this pointer takes over its lease."""
+    """Whether sending this pointer also transfers its lease."""
     lender: Id | None = None
-    """The worker that gave the client this pointer with its lease, if not the worker of the object."""
+    """The worker that gave the client this pointer with its lease, if it is not the object's worker."""
     published_by: Peer | None = None
     """The peer that published the object; only for pointers found by a search."""
     gone: str | None = None
-    """Why the object cannot be used, after it was fetched or moved through this pointer."""
+    """Why the object can no longer be used, after it was fetched or moved through this pointer."""
     has_arrived: bool = False
-    """Whether the object is kept here, because it was fetched together with others that could not be fetched."""
+    """Whether the object was fetched and kept here, because a joint fetch failed for other objects."""
     _arrived: Outcome = None
     whole: ObjectPointer | None = None
     """For a pointer to an attribute, the pointer to the object, which holds the lease."""
@@ -103,13 +103,13 @@ class ObjectPointer(Identified):
     def get(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> Any:
         """Fetch the object, which leaves its worker if the policy permits it.
 
-        Attributes (``p.grad``) are fetched as copies; with ``deregister_ptr=False``, objects are too. ``user`` can only
+        Attributes (``p.grad``), and objects with ``deregister_ptr=False``, are fetched as copies. ``user`` can only
         confirm the user that the transport authenticated.
         """
         return complete(self.fetch(user, reason, deregister_ptr))
 
     def fetch(self, user: str | None = None, reason: str = "", deregister_ptr: bool = True) -> FetchSteps:
-        """Fetch the object as a generator that yields its requests; ``get`` drives it."""
+        """Fetch the object as a generator of requests, which ``get`` drives."""
         if self.has_arrived:
             return self._arrived
         self.require_alive()
@@ -121,18 +121,18 @@ class ObjectPointer(Identified):
         return value
 
     def get_known(self) -> Outcome:
-        """Fetch a copy of the object if it was computed only from what this client has sent itself."""
+        """Fetch a copy of the object if it was computed only from data that this client sent."""
         self.require_alive()
         message = Fetch(self._id_at_location, self.point_to_attr, True, None, "computed from your own values", True)
         return self._location.ask(message)
 
     def keep_arrived(self, value: object) -> None:
-        """Keep the fetched object, because the call that fetched it failed for others: the next ``get`` returns it."""
+        """Keep the object, because the joint fetch failed for others: the next ``get`` returns it."""
         if self.gone is not None:
             self.has_arrived, self._arrived = True, value
 
     def drop(self, why: str) -> None:
-        """Give up the lease on the object; the pointer cannot be used any more."""
+        """Give up the lease on the object; the pointer can no longer be used."""
         if self.garbage_collect_data and self.point_to_attr is None:
             self._location.drop(self._id_at_location, self.lender)
         self.gone = why
@@ -182,7 +182,7 @@ class ObjectPointer(Identified):
         return self
 
     def publish(self: P) -> P:
-        """Make the worker keep the object permanently; it belongs to the worker from then on."""
+        """Make the worker keep the object permanently; the object then belongs to the worker."""
         self.require_alive()
         self._location.tell(Tag(self._id_at_location, publish=True))
         return self
@@ -239,4 +239,4 @@ def id_here(leaf: object, worker: Id) -> Id | None:
 
 
 new_id = ID_PROVIDER.pop
-"""Return an id for the first result of a command; the ids that follow are unused too."""
+"""Return an id for the first result of a command; the consecutive ids are unused, too."""

@@ -46,27 +46,27 @@ class PointerTensor(ObjectPointer, AbstractTensor):
     """The form of the object, valid while ``_seen`` equals the form epoch of the location."""
     _seen: int = -1
     _gradient: Form | bool = False
-    """The form of the object's gradient; True if its form is unknown, False if there is none."""
+    """The form of the object's gradient: True if unknown, False without a gradient."""
     _gradient_seen: int = -1
     _history: tuple[object, ...] | None = None
     """The history of a tensor inside a graph; see ``pointers/prediction.py``."""
     _origin: tuple[object, ...] | None = None
     """For a copy that sends its gradient back, the history of the original."""
     is_operand: bool = False
-    """Whether this is the result of a call that returned a leaf it was given, as ``w.float()`` returns ``w``.
+    """Whether this is the result of a call that returned its operand, a leaf, as ``w.float()`` returns ``w``.
 
-    Then its history is that of the operand.
+    Its history is then that of the operand.
     """
     _aliases: list[weakref.ref[PointerTensor]] | None = None
-    """The pointers to tensors that share memory with the object, and itself; all of them have the same list. A change
-    of the autograd state of one may affect the others."""
+    """The pointers to tensors that share memory, including this one; all have the same list. A change in the autograd
+    state of one may affect the others."""
     whole: PointerTensor | None = None
     _moving: tuple[Id, int] | None = None
-    """Where a move that was interrupted would store the object, and under which id: it may have been executed."""
+    """The destination and the new id of an interrupted move, which may have been executed."""
     _schema: Schema | None = None
-    """What the worker says about the columns of the object, as far as it was asked."""
+    """The worker's schema of the object, as far as it was requested."""
     _sent_with: Sequence[weakref.ref[PointerTensor]] = ()
-    """Pointers to the tensors of the same module, which were sent together."""
+    """Pointers to the tensors of the same module that were sent together."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return attribute
 
     def take_over(self, other: PointerTensor) -> None:
-        """Point to the object of another pointer, with its lease, instead of to a gradient."""
+        """Refer to the object of another pointer, and take over its lease, instead of referring to a gradient."""
         del self.whole, self.point_to_attr, self.garbage_collect_data
         vars(self).update(vars(other))
         other.gone = "another pointer has its lease"
@@ -178,7 +178,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return self.lease()
 
     def remote_send(self, destination: object) -> PointerTensor:
-        """Make the worker send the object to another one; this then points to a pointer to it."""
+        """Make the worker send the object to another one; this pointer then refers to a pointer to it."""
         self._require_whole("remote_send")
         place, id = self.owner.location_of(destination), new_id()
         self._location.introduce(place, (id,))
@@ -214,7 +214,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         send = self._location.tell if destination is self._location else self._location.ask
         try:
             send(message)
-        except (ObjectNotFoundError, IdNotUniqueError):  # It was moved before, by the call that was interrupted.
+        except (ObjectNotFoundError, IdNotUniqueError):  # The interrupted call moved it.
             if not is_retry:
                 raise
         except (ConnectionError, KeyboardInterrupt):
@@ -271,14 +271,13 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return (self.known_form if location.predicts else location.peek(self._id_at_location)) is not None
 
     def look(self) -> Any:
-        """Return the object or its form: both have its shape, dtype and device."""
+        """Return the object or its form; both have its shape, dtype and device."""
         if self._location.predicts:
             return self.known_form or self._ask_form()
         plain = self._location.peek(self._id_at_location, self.point_to_attr) if self.gone is None else None
         return self._ask_form() if plain is None else plain
 
     def _look(self) -> Form | None:
-        """Return the form of an object in this process, if it is complete."""
         if (plain := self._location.peek(self._id_at_location, self.point_to_attr)) is not None:
             return self.framework.form_of(plain)
         try:
@@ -291,7 +290,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return getattr(self.look(), name, None)
 
     def _ask_form(self) -> Form | None:
-        """Ask for the form, and remember it if it is complete, which means it has strides."""
+        """Ask for the form; remember it if it is complete, that is, if it has strides."""
         self.require_alive()
         (found,) = self._location.describe((self._id_at_location,), self.point_to_attr)
         if found is not None and found.strides is not None:
@@ -303,7 +302,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
 
     @property
     def schema(self) -> Schema:
-        """The schema of the object; one without columns, unless it is a table with names."""
+        """The schema of the object; it has no columns unless the object is a table with names."""
         if self._schema is None:
             self.require_alive()
             whole = self.point_to_attr is None
@@ -349,7 +348,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
                 alias._seen = alias._gradient_seen = -1
 
     def remember_forms_of(self, value: object) -> None:
-        """Remember the forms of ``value``, of which the object is a copy, and of its gradient."""
+        """Remember the forms of ``value``, the original of the object, and of its gradient."""
         plain = plain_below(value) if self._location.predicts else None
         if plain is not None:
             self.remember_form(self.framework.form_of_copy(plain))
@@ -368,7 +367,7 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return self._ask_form() is None
 
     def has_gradient(self) -> bool:
-        """Return whether the object has a gradient; ask the worker only if that may have changed."""
+        """Return whether the object has a gradient; ask the worker only if the answer may have changed."""
         location = self._location
         if self.gone is not None:
             self.require_alive()
@@ -413,16 +412,15 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
         return _ASK_WORKER
     if op.spelling == "setter" and op.attr == pointer.framework.gradient:
         keep_gradients(pointer._location, args[0] if type(args[0]) is list else (args[0],))
-    is_about_it = not kwargs and args[0] is pointer  # not a list of pointers
+    is_about_it = not kwargs and args[0] is pointer  # Not a list of pointers.
     if is_about_it and op.attr in pointer.framework.facts_of_form and op.spelling != "setter":
         return _fact(op, pointer, args)
     return _ASK_WORKER
 
 
 def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
-    """Answer an operation from the form of the object; ask for the form if it is not known."""
     if any(type(arg) is not arg.__class__ for arg in args[1:]):
-        return _ASK_WORKER  # A number that a plan traces: a framework cannot read it.
+        return _ASK_WORKER  # A plan traces this number, and a framework cannot read it.
     plain = pointer._location.peek(pointer._id_at_location, pointer.point_to_attr)
     if plain is not None:
         return pointer._location.note_fact(op, pointer, args, {}, op.run(plain, *args[1:]))
@@ -438,7 +436,6 @@ def _fact(op: Op, pointer: PointerTensor, args: Args) -> Any:
 
 
 def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> Nested:
-    """Return the target of an operation that changes it in place, or None."""
     if op.inplace:
         return args[0]
     if op.spelling == "setter" and op.attr == pointer.framework.gradient and pointer._location.predicts:
@@ -454,7 +451,7 @@ def _return_changed(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) 
 
 
 def keep_gradients(location: Location, targets: Sequence[PointerTensor] | None = None) -> None:
-    """Keep the gradients to which the program has pointers, before those of ``targets``, or any, are replaced.
+    """Keep gradients that have pointers before those of ``targets``, or any, are replaced.
 
     Locally, ``g = p.grad`` is a tensor of its own, which ``p.grad = None`` does not change.
     """
@@ -485,14 +482,14 @@ def _keep_replaced_by_backward(op: Op, pointer: PointerTensor, args: Args, kwarg
 
 
 def _may_be_one(one: PointerTensor | None, other: PointerTensor) -> bool:
-    """Return whether two pointers, of which the client knows only the ids, may point to one object."""
+    """Return whether two pointers may refer to one object, as far as their ids show."""
     return one is not None and (other.is_aliased or (one._aliases is not None and one._aliases is other._aliases))
 
 
 def _keep(location: Location, gradients: list[PointerTensor]) -> None:
-    """Let the worker store gradients as objects, and let the pointers to them point to these.
+    """Make the worker store gradients as objects, and redirect their pointers to these.
 
-    Gradients whose tensors the worker no longer has are left out: the command that replaces others must not fail.
+    Skip gradients whose tensors are gone from the worker: the command that replaces others must not fail.
     """
     stored = []
     for gradient in gradients:
@@ -505,14 +502,14 @@ def _keep(location: Location, gradients: list[PointerTensor]) -> None:
                 op = gradient.framework.method(autograd.identity)
                 stored.append((gradient, PointerTensor.respond(op, None, (gradient,), {})))
     if stored:
-        location.push()  # Commands that are still buffered refer to the gradients.
+        location.push()  # Buffered commands refer to the gradients.
     for gradient, whole in stored:
         gradient.take_over(whole)
 
 
 @contextmanager
 def _forgetting_if_gone(location: Location, gradient: PointerTensor) -> Iterator[None]:
-    """Forget a gradient instead of raising an error if its worker no longer has the tensor."""
+    """Forget a gradient whose tensor is gone from its worker, instead of raising an error."""
     try:
         yield
     except ObjectNotFoundError as error:
@@ -528,7 +525,7 @@ def _gradient(pointer: PointerTensor) -> Tensor:
 
 
 def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
-    """Answer ``__deepcopy__`` and the history of a leaf; refuse the other operations that need the data itself."""
+    """Answer ``__deepcopy__`` and the history of a leaf; refuse operations that need the data itself."""
     if op.attr == "__deepcopy__":
         return pointer.copy()
     autograd = pointer.framework.autograd
@@ -546,7 +543,7 @@ def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
 def _point_to(
     result: Nested, first: int, pointer: PointerTensor, history: tuple[object, ...] | None, given: Any
 ) -> Nested:
-    """Replace the tensors in a result by pointers: forms if it was predicted, placeholders if the worker sent it."""
+    """Replace the forms of a predicted result, or the placeholders of a received one, by pointers."""
     following = first
 
     def point(leaf: Tensor) -> Nested:
@@ -579,7 +576,7 @@ def _point_to_parts(result: Nested, pointer: PointerTensor) -> Nested:
 
 
 def pointer_for(leaf: Tensor, pointer: PointerTensor) -> Tensor:
-    """Return a pointer for a placeholder in the result of a command, and anything else unchanged."""
+    """Return a pointer for a placeholder in the result of a command; return anything else unchanged."""
     if type(leaf) is not Placed:
         return leaf
     return pointer_at(pointer._location, leaf.id, pointer.framework, pointer._syft_owner)
@@ -592,7 +589,7 @@ def pointer_at(location: Location, id: Id, framework: FrameworkAttributes, owner
     new._id_at_location = id
     new.framework = framework
     new._syft_owner = owner
-    new.gone = new.whole = None  # Every command reads these, and attributes of an instance are found faster.
+    new.gone = new.whole = None  # Every command reads these; instance attributes are found faster.
     return new
 
 

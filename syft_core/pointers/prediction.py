@@ -1,6 +1,6 @@
 """Predict the effect of a command, so that the client need not wait for it.
 
-This is for workers in other processes. If the structure and the forms of a result follow from the forms of the
+This applies to workers in other processes. If the structure and the forms of a result follow from the forms of the
 operands, the client creates pointers to it and tells the command; otherwise it asks. The backend infers forms once per
 signature (``FrameworkAttributes.infer``).
 
@@ -41,7 +41,7 @@ class Prediction(NamedTuple):
     plain: bool = True
     """Whether the history determines which leaves receive gradients through it."""
     shared: tuple[int, ...] = ()
-    """The positions of operands that a result is or shares memory with."""
+    """The positions of operands that a result is, or shares memory with."""
 
 
 UNCERTAIN: tuple[object, ...] = ("uncertain",)
@@ -68,7 +68,6 @@ def predict(
 def _infer(
     pointer_type: type[PointerTensor], op: Op, framework: FrameworkAttributes, args: Nested, kwargs: Nested
 ) -> Prediction | Literal[False]:
-    """Return a prediction, or False if there is none."""
     before = [leaf.known_form for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     with_forms = map_leaves(lambda leaf: leaf.known_form if type(leaf) is pointer_type else leaf, (args, kwargs))
     inferred = framework.infer(op, *with_forms)
@@ -94,7 +93,8 @@ def run(
 ) -> tuple[Nested, bool, tuple[int, ...]]:
     """Send a command, and return its result with forms or placeholders for tensors.
 
-    Tell it if its result can be predicted, otherwise ask. Also return ``plain`` and ``shared`` of the prediction.
+    Tell the command if its result can be predicted, otherwise ask. Also return the prediction's ``plain`` and
+    ``shared``.
     """
     location = pointer._location
     if op.accumulates:
@@ -119,19 +119,19 @@ def run(
 
 
 def _joins_graphs(pointer_type: type[PointerTensor], op: Op, args: Nested, kwargs: Nested) -> bool:
-    """Return whether targets, and what shares memory with them, may have joined the graphs of other operands."""
+    """Return whether targets, or tensors that share their memory, may have joined the graphs of other operands."""
     forms = [target.known_form for target in op.targets(args, kwargs) if type(target) is pointer_type]
     are_results = any(form is None or (form.requires_grad and not form.is_leaf) for form in forms)
     return are_results and len(history_of(pointer_type, args, kwargs)) > 2
 
 
 def ask_forms(location: Location, operands: Sequence[object], pointer_type: type[PointerTensor]) -> bool:
-    """Ask for the unknown forms of operands, for instance of objects that were found; return whether there were any.
+    """Ask for unknown forms of operands, such as objects found by a search; return whether there were any.
 
-    The command itself would have to wait otherwise, and so would every other one on these objects.
+    Otherwise this command, and every other one on these objects, would have to wait.
     """
     pointers = [leaf for leaf in operands if type(leaf) is pointer_type and leaf.whole is None]
-    # Forms that were forgotten may have changed together with others, which the answer would not tell.
+    # Forgotten forms may have changed together with others, which the answer would not show.
     unknown = [leaf for leaf in pointers if leaf._known is None and leaf._aliases is None]
     unknown = [leaf for leaf in unknown if leaf._seen != location.form_epoch]
     if not unknown or unknown[0].framework.state() is None:
@@ -149,7 +149,7 @@ def ask_forms(location: Location, operands: Sequence[object], pointer_type: type
 def _note_changes(
     pointer_type: type[PointerTensor], prediction: Prediction, location: Location, args: Nested, kwargs: Nested
 ) -> None:
-    """Remember the new forms of operands, and invalidate those of other objects that may have changed."""
+    """Remember the new forms of operands; invalidate those of other objects that may have changed."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
     if prediction.spreads or any(target.is_aliased for target, _ in targets):
@@ -236,7 +236,7 @@ def _run_backward(
 
 
 def link_aliases(pointer_type: type[PointerTensor], result: Nested, shared: tuple[int, ...], *given: Nested) -> None:
-    """Let the results of a call, and the operands that they share memory with, know each other."""
+    """Connect the results of a call with the operands that they share memory with."""
     operands = [leaf for leaf in leaves(given) if type(leaf) is pointer_type]
     first, *others = [operands[place] for place in shared]
     for new in [leaf for leaf in leaves(result) if type(leaf) is pointer_type]:
@@ -282,9 +282,9 @@ class _Graph:
 
 
 def _parts(pointer_type: type[PointerTensor], op: Op, args: Iterable[Nested]) -> list[object] | None:
-    """Return the parts of a signature: forms of tensors, types of floats, other arguments as they are.
+    """Return the parts of a signature: forms of tensors, types of floats, other arguments unchanged.
 
-    None if one of them is unknown.
+    Return None if one of them is unknown.
     """
     parts: list[object] = []
     for arg in args:

@@ -1,8 +1,8 @@
 """Revealing: consent to operations that implicitly read remote values, such as ``bool(p)`` and ``p.item()``.
 
-Without consent they are refused. With consent, each value that they read is fetched as with ``get``: its worker decides
-whether it may leave, and records it in its ledger with the given reason. The worker does not see the consent: on the
-wire there are only fetches.
+Without consent they are refused. With consent, each value they read is fetched as with ``get``: its worker decides
+whether it may leave, and records it in its ledger with the given reason. The worker does not see the consent, only
+fetches.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _consents: ContextVar[tuple[_Consent, ...]] = ContextVar("consents", default=())
 def revealing(reason: str) -> Iterator[None]:
     """Allow operations in this block to read remote values; the ledger of each worker records the reason.
 
-    The innermost reason applies. The consent belongs to the current thread or task; a generator that yields inside the
-    block leaves it open for its caller, as with any context variable.
+    The innermost reason applies. The consent belongs to the current thread or task; like any context variable, it
+    remains active for the caller of a generator that yields inside the block.
     """
     if not isinstance(reason, str) or not reason.strip():
         raise ValueRefusedError.without_reason()
@@ -86,7 +86,7 @@ def reveal_copies(name: str, values: Nested) -> Nested:
 
 
 def _fetch_known(pointer: Tensor) -> Tensor:
-    """Fetch a mask, an index or a length if the worker confirms that it depends only on what this client has sent."""
+    """Fetch a mask, index or length if the worker confirms that it depends only on what this client sent."""
     form = getattr(pointer, "known_form", None)
     if pointer._location.records or form is None or not pointer.framework.is_integral(form.dtype):
         raise ValueRefusedError.of("get", pointer.location.id)
@@ -94,7 +94,7 @@ def _fetch_known(pointer: Tensor) -> Tensor:
 
 
 def _refusal(op: Op, pointer: Tensor, file: str, line: int) -> Exception:
-    """Return the error, with a note that names the call, unless the program was typed in and has no file."""
+    """Return the error, with a note that names the call if the program has a file."""
     error: Any = ValueRefusedError.of(op.name, pointer.location.id, instead=pointer.framework.explain_read())
     if not file.startswith("<"):
         error.__notes__ = [f"{op.attr!r} was called by {file}:{line}"]
@@ -102,7 +102,7 @@ def _refusal(op: Op, pointer: Tensor, file: str, line: int) -> Exception:
 
 
 def _find_reason(owner: object) -> str | None:
-    """Return the reason for which ``owner`` may read values; only the local worker has the user's consent."""
+    """Return the reason why ``owner`` may read values; only the local worker has the user's consent."""
     if owner is None or owner is not current_worker():
         return None
     return next((consent.reason for consent in reversed(_consents.get()) if not consent.over), None)

@@ -1,4 +1,4 @@
-"""Travelling: the tensor methods that send, fetch, move, tag and restrict tensors."""
+"""Travelling: tensor methods that send, fetch, move, tag and restrict tensors."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Travelling:
         """Send a copy to a worker and return a pointer to it; this tensor stays unchanged.
 
         Several workers get one copy each, and the result is a multi-pointer. With ``requires_grad`` the gradient of the
-        copy comes back to this tensor, and the backward pass continues here. With ``preinitialize_grad`` a copy that
-        requires a gradient starts with zeros. ``local_autograd`` is refused: the graph is kept on the worker.
+        copy comes back to this tensor, and the backward pass continues here. With ``preinitialize_grad`` the gradient
+        of a copy that requires one starts with zeros. ``local_autograd`` is refused: the graph is kept on the worker.
         """
         if not workers:
             raise TypeError("cannot send without a worker: pass one, e.g. `x.send(bob)`")
@@ -85,7 +85,7 @@ class Travelling:
         return self
 
     def publish(self, *workers: object) -> Tensor:
-        """Send a copy to a worker, which keeps it permanently; without ``workers``, publish what this points to."""
+        """Send a copy to a worker, which keeps it permanently; without ``workers``, publish the remote object."""
         if workers:
             return self.send(*workers, publish=True)
         require_pointer(self, "publish").publish()
@@ -96,14 +96,14 @@ class Travelling:
     def get(
         self, user: str | None = None, reason: str = "", deregister_ptr: bool = True, sum_results: bool = False
     ) -> Tensor:
-        """Fetch the object that the chain points to; it leaves its worker if the policy permits it."""
+        """Fetch the remote object; it leaves its worker if the policy permits it."""
         pointer = require_pointer(self, "get")
         if isinstance(pointer, MultiPointerTensor):
             return pointer.get(sum_results=sum_results, user=user, reason=reason)
         return replace_end(self, pointer, pointer.get(user=user, reason=reason, deregister_ptr=deregister_ptr))
 
     def get_(self, user: str | None = None, reason: str = "") -> Tensor:
-        """Fetch the object that the chain points to, and turn this tensor into it, in place."""
+        """Fetch the remote object, and replace this tensor's contents by it."""
         framework_of(self).replace_in_place(self, self.get(user=user, reason=reason))
         return self
 
@@ -120,7 +120,7 @@ class Travelling:
         return self if moved is pointer else replace_end(self, pointer, moved)
 
     def remote_send(self, worker: object) -> Tensor:
-        """Make the worker send the object to another one; this then points to a pointer to it."""
+        """Make the worker send the object to another one; this pointer then refers to a pointer to it."""
         require_pointer(self, "remote_send").remote_send(worker)
         return self
 
@@ -134,17 +134,17 @@ class Travelling:
         return self.remote_get()
 
     def combine(self, *pointers: Tensor) -> Tensor:
-        """Return a multi-pointer to the objects of this pointer and the others, each on a different worker."""
+        """Return a multi-pointer to the objects of several pointers, each on a different worker."""
         return combine_pointers(self, *pointers)
 
     # --- tags
 
     def tag(self, *tags: str) -> Tensor:
-        """Add tags, also to the object pointed to, and return the tensor itself."""
+        """Add tags, also to the remote object, and return the tensor itself."""
         return self._syft_annotate("tag", *tags)
 
     def describe(self, description: str) -> Tensor:
-        """Set the description, also of the object pointed to, and return the tensor itself."""
+        """Set the description, also of the remote object, and return the tensor itself."""
         return self._syft_annotate("describe", description)
 
     def _syft_annotate(self, verb: str, *texts: str) -> Tensor:
@@ -161,22 +161,22 @@ class Travelling:
 
     @property
     def schema(self) -> Schema:
-        """The columns of a table, and where its mock is: what its owner says about it."""
+        """The owner's description of a table: its columns, and the id of its mock."""
         end = end_of(self)
         return end.schema if isinstance(end, PointerTensor) else (self._syft_schema or Schema())
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns of a table; none, if it has no names."""
+        """The names of a table's columns; empty without names."""
         return self.schema.names
 
     @property
     def mock(self) -> Tensor:
-        """A pointer to the mock of this table: data of the same form, made up, that everybody may fetch."""
+        """A pointer to the mock of this table: artificial data of the same form that anyone may fetch."""
         return wrap(require_pointer(self, "use the mock of").mock)
 
     def name_columns(self, *columns: str | Column) -> Tensor:
-        """Name the columns of a table that is here, before its owner loads it, and return the tensor."""
+        """Name the columns of a local table, before its owner loads it, and return the tensor."""
         if isinstance(end_of(self), ObjectPointer | MultiPointerTensor):
             raise TypeError("cannot name the columns of a pointer: the owner of a table names them, before loading it")
         named = tuple([Column(column) if isinstance(column, str) else column for column in columns])
@@ -187,7 +187,7 @@ class Travelling:
         return self
 
     def select_columns(self, names: str | list[str]) -> Tensor:
-        """Return one column, or a table of several, by name; also as ``p["age"]`` and ``p[["age", "weight"]]``."""
+        """Return one column, or a table of several, by name, like ``p["age"]`` and ``p[["age", "weight"]]``."""
         require_text("column name", *([names] if isinstance(names, str) else names))
         schema = self.schema
         if not schema.columns:
@@ -212,7 +212,7 @@ class Travelling:
     def request(self, reason: str) -> Outcome:
         """Ask the worker's owner to release the object; after approval, ``get`` works.
 
-        Returns the request, a ``RequestHandle``; for a shared value a dict, with one for each party.
+        Return the request, a ``RequestHandle``; for a shared value, a dict with one per party.
         """
         return require_pointer(self, "request").request(reason)
 
@@ -279,15 +279,16 @@ class Travelling:
 
 
 def are_names(index: object) -> bool:
-    """Return whether an index is the name of a column, or a list of names."""
+    """Return whether an index is a column name, or a list of names."""
     return type(index) is str or (type(index) is list and len(index) > 0 and type(index[0]) is str)
 
 
 def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list[Tensor]:
     """Fetch several objects at the same time, with one wait, also from several workers.
 
-    Takes pointers and modules, and returns for each what its ``get`` returns. If one cannot be fetched, the others are,
-    and the first error is raised: modules are local then, and ``get`` of the other pointers returns their objects.
+    Takes pointers and modules, and returns the result of ``get`` for each. If one cannot be fetched, the others are
+    fetched before the first error is raised: modules are then local, and ``get`` of the other pointers returns their
+    objects.
     """
     for place, each in enumerate(objects):
         if not callable(getattr(each, "get", None)) or isinstance(each, dict):
@@ -305,14 +306,14 @@ def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list
 
 
 def _fetch(chain: Tensor, user: str | None, reason: str) -> FetchSteps:
-    """Fetch a pointer, a module or a chain as a generator: in steps if it has them."""
+    """Fetch a pointer, a module or a chain, in steps if it supports them."""
     if is_wrapper(chain) or is_framework_tensor(type(chain)):
         end = require_pointer(chain, "get")
         if isinstance(end, ObjectPointer):
             return replace_end(chain, end, (yield from end.fetch(user, reason)))
     elif isinstance(chain, ObjectPointer):
         return (yield from chain.fetch(user, reason))
-    elif (fetch := getattr(chain, "_syft_fetch", None)) is not None:  # a module
+    elif (fetch := getattr(chain, "_syft_fetch", None)) is not None:  # A module.
         return (yield from fetch(user, reason))
     yield None
     return chain.get(user=user, reason=reason)
@@ -352,9 +353,9 @@ def point_to_found(
 
 
 CALLABLE, OBJECT = "()", ""
-"""The kinds of objects that are not tensors, in the results of a search."""
+"""The kinds of objects other than tensors in search results."""
 pointer_types: dict[str, type[ObjectPointer]] = {CALLABLE: CallablePointer, OBJECT: ObjectPointer}
-"""The types of their pointers."""
+"""The pointer types of these kinds."""
 
 
 def send_copy(
@@ -395,14 +396,13 @@ def _require_autograd(tensor: Tensor) -> None:
 
 
 def _zero_grad(tensor: Tensor, pointer: PointerTensor) -> None:
-    """Give the copy of a tensor a zero gradient, if it requires one and the tensor has none."""
     if getattr(tensor, "requires_grad", False) and tensor.grad is None:
         copy = wrap(pointer)
         copy.grad = copy.new_zeros(copy.shape)
 
 
 def _index_metadata(tensor: Tensor) -> None:
-    """Make a tensor searchable on its worker; a worker that is not a client stores tagged tensors."""
+    """Make a tensor searchable; workers other than clients store tagged tensors."""
     owner = tensor.owner
     if owner is None:
         return

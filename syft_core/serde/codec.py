@@ -46,8 +46,8 @@ class Codec:
     """How one type is encoded: ``simplify`` returns a tuple of serializable values, ``detail`` rebuilds from it.
 
     With ``subclasses`` the codec is used for subclasses of ``type`` too. ``shared`` preserves identity: an object that
-    occurs twice in one message is sent once, and is one object again at the receiver. With ``separate`` that holds only
-    within the object: it shares nothing with what surrounds it.
+    occurs twice in one message is sent once, and is one object again at the receiver. With ``separate`` this holds only
+    within the object: it shares nothing with its surroundings.
     """
 
     type: type
@@ -66,7 +66,6 @@ class CodecTable:
         self.by_type: Registry[type, Codec] = Registry("codecs", show=qualified_name)
         self._by_code: dict[int, Codec] = {}
         self.resolved: dict[type, Codec] = {}
-        """A cache of codecs by type; ``for_type`` fills it."""
         self.find = self._by_code.get
         """Return the codec with a wire code, or None."""
 
@@ -90,13 +89,13 @@ class CodecTable:
         """Return the codec of ``kind``, or of its nearest base class whose codec covers subclasses."""
         found = self.resolved.get(kind)
         if found is None:
-            FEATURES.load_codec(kind)  # Which may register a codec of the class itself.
+            FEATURES.load_codec(kind)  # This may register a codec of the class itself.
             found = self.by_type.get(kind) or self._find_inherited(kind)
             self.resolved[kind] = found
         return found
 
     def for_code(self, code: object) -> Codec:
-        """Return the codec with the wire code ``code``, which was received."""
+        """Return the codec with the received wire code ``code``."""
         found = self._by_code.get(code) if type(code) is int else None
         if found is None and type(code) is int and FEATURES.load("code", code):
             found = self._by_code.get(code)

@@ -78,7 +78,6 @@ def _detail(payload: Payload, _: Context) -> Exception:
 
 
 def _attributes_of(error: BaseException) -> dict[str, object]:
-    """Return the attributes that were set on an exception, including those in slots."""
     found = vars(error).copy()
     for name, slot in _slots_of(type(error)).items():
         with contextlib.suppress(AttributeError):  # It was not set.
@@ -87,7 +86,7 @@ def _attributes_of(error: BaseException) -> dict[str, object]:
 
 
 def _slots_of(kind: type) -> dict[str, MemberDescriptorType]:
-    """Return the slots of a class, without those of classes that are not written in Python."""
+    """Return the slots of a class, except those of base classes not written in Python."""
     members = [item for base in kind.__mro__ if "__slots__" in vars(base) for item in vars(base).items()]
     return {name: value for name, value in members if isinstance(value, MemberDescriptorType)}
 
@@ -108,7 +107,7 @@ def _text(error: BaseException) -> str:
 
 
 def _hide_paths(value: object) -> object:
-    """Return a plain value with only the last part of each absolute path in it."""
+    """Reduce each absolute path in a plain value to its last part."""
     if type(value) is str:
         return _PATH.sub("", value) if "/" in value or "\\" in value else value
     return type(value)(map(_hide_paths, value)) if isinstance(value, (list, tuple)) else value
@@ -118,7 +117,7 @@ _PATH = re.compile(
     r"""(?<=['"])(?:[A-Za-z]:)?[/\\](?:[^'"/\\\n]+[/\\])+(?=[^'"/\\\n]*['"])"""  # quoted, perhaps with spaces
     r"""|(?:(?<=file://)|(?<![\w.:/\\<>~-]))(?:[A-Za-z]:)?[/\\](?:[^\s'"/\\:]+[/\\])+"""
 )
-"""The directories of an absolute path."""
+"""Matches the directories of an absolute path."""
 
 
 def _is_plain(value: object) -> bool:

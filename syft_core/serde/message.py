@@ -72,7 +72,6 @@ def deserialize(data: Frame, context: Context | None = None, *, writable: bool |
 def _unpack(
     structure: memoryview, buffers: list[memoryview], packings: Sequence[Packing] | None, context: Context
 ) -> tuple[memoryview, list[memoryview]]:
-    """Decompress the parts of a message, and make its buffers read-only if the context says so."""
     if packings is not None:
         parts = zip([structure, *buffers], packings, strict=True)
         structure, *buffers = [memoryview(compression.decompress(part, *packing)) for part, packing in parts]

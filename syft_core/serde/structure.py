@@ -29,7 +29,7 @@ INLINE = 1024  # bytes; a shorter buffer is cheaper inside the structure (benchm
 PART = 4096
 LARGEST_KEPT_PACKER = 2**20
 
-# What a detail function may raise for a payload that its simplify did not write.
+# Errors of a detail function for a payload that its simplify did not write.
 MALFORMED = (
     ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError, NotImplementedError,
     RuntimeError, SystemError, TypeError, ValueError,
@@ -166,13 +166,13 @@ class _Reader:
             return self._read_long(node, depth) if type(code) is int and code == LONG else self._resolve(node)
         codec = self._find(code) or self._table.for_code(code)
         outer = self._shared
-        self._shared = [] if codec.separate else outer  # What it brings may be kept, and nothing else write into it.
+        self._shared = [] if codec.separate else outer  # Its arrays may be kept, and nothing else may write into them.
         if list in map(type, node):
             payload = [self.read(x, depth) if type(x) is list else x for x in node]
             del payload[0]
         else:
             payload = node[1:]
-        if code == TUPLE:  # The most common node, and nothing about it can be wrong.
+        if code == TUPLE:  # The most common node, in which nothing can be wrong.
             return tuple(payload)
         try:
             value = codec.detail(payload, self._context)
@@ -196,7 +196,6 @@ class _Reader:
         return sum(buffer is not None for buffer in self._buffers)
 
     def _count_range(self, values: Any, left: int) -> None:
-        """Count the values of a range towards the limit."""
         if values[left : left + 1]:
             raise SerdeError(
                 f"cannot accept a message whose ranges have more than {self._context.limits.max_range} values: that is "
@@ -261,7 +260,7 @@ def _new_packer() -> Any:
 
 
 def _pack_big_int(number: Any) -> list[Any]:
-    """Encode an int beyond 64 bits, the only value here that msgpack cannot encode itself."""
+    """Encode an int beyond 64 bits, the only value here that msgpack cannot encode."""
     return [BIG_INT, number.to_bytes(number.bit_length() // 8 + 1, "little", signed=True)]
 
 

@@ -115,7 +115,7 @@ class AbstractTensor(Identified, Forwarding):
 
     def wrap(self, register: bool = True, type: object = None) -> Tensor:  # the dtype is always that of the chain
         """Return a framework wrapper around this layer, registered on its owner unless that is a client."""
-        resolve(type_rule, self.__class__)  # Loads what a feature adds to operations on the layer.
+        resolve(type_rule, self.__class__)  # Loads additional operations on the layer from features.
         wrapper = keep_words(self, framework_of(self).wrapper(self))
         owner = self.owner
         if register and owner is not None and not owner.is_client_worker:

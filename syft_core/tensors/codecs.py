@@ -17,11 +17,11 @@ IDENTITY: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tags": ("_syft_tags", lambda tags: type(tags) is set and all(type(tag) is str for tag in tags)),
     "description": ("_syft_description", lambda text: type(text) is str),
 }
-"""The attribute in which each part of an identity is stored, and its validator."""
+"""The attribute that stores each part of an identity, and its validator."""
 
 
 def get_identity(obj: object) -> dict[str, object]:
-    """Return the id, tags and description of a tensor or layer, as far as they are set."""
+    """Return the id, tags and description of a tensor or layer, if they are set."""
     known = {name: getattr(obj, attribute) for name, (attribute, _) in IDENTITY.items()}
     return {name: value for name, value in known.items() if value is not None}
 

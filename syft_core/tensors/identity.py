@@ -123,7 +123,7 @@ class Identified:
 def keep_words(source: object, target: Tensor) -> Tensor:
     """Give ``target`` the tags, the description and the schema of ``source``, unless it has its own, and return it.
 
-    A plain array of numpy can have neither.
+    A plain numpy array can have none of these.
     """
     tags, description = getattr(source, "_syft_tags", None), getattr(source, "_syft_description", None)
     schema = getattr(source, "_syft_schema", None)
@@ -137,7 +137,7 @@ def keep_words(source: object, target: Tensor) -> Tensor:
 
 
 def keeping_words(*names: str) -> Callable[[type[C]], type[C]]:
-    """Return a class decorator: the results of these methods keep the tags and the description of the tensor."""
+    """Return a class decorator: the results of these methods keep the tensor's tags and description."""
 
     def decorate(cls: type[C]) -> type[C]:
         for name in names:
@@ -173,7 +173,7 @@ def format_chain(wrapper: Tensor) -> str:
 
 
 def format_wrapper(wrapper: Tensor, spec: str) -> str:
-    """Format a wrapper as text, or its value if the format is one of numbers."""
+    """Format a wrapper as text, or as its value if the format is numeric."""
     return format(wrapper.item() if spec[-1:] in _NUMBER_FORMATS else str(wrapper), spec)
 
 
@@ -181,11 +181,10 @@ _NUMBER_FORMATS = frozenset("bcdeEfFgGnoxX%")
 
 
 def _format_form(end: Tensor) -> str:
-    """Return the shape, dtype and worker of what a pointer points to, or nothing if they are not known."""
     if getattr(end, "gone", "") is not None:
         return ""
     try:
         form = end.look()
-    except (SyftError, OSError):  # Printing never fails.
+    except (SyftError, OSError):  # Printing must not fail.
         return ""
     return "" if form is None else f" shape {tuple(form.shape)}, {form.dtype}, on {end.location_id}"

@@ -86,16 +86,15 @@ class NumericTensor(AbstractTensor):
 
 
 def _copy_(self: Tensor, _self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """Handle ``x.copy_(y)``: return the encoding that ``assign`` writes, like every in-place rule."""
+    """Handle ``x.copy_(y)``: return the encoding for ``assign`` to write, like every in-place rule."""
     return source
 
 
-# Not a method of the class: calling it on a layer directly would have no effect.
+# Not a method: calling it on a layer directly would have no effect.
 NumericTensor.rules = {**NumericTensor.rules, "copy_": OverloadedMethod(_copy_).answer}
 
 
 def _form_below(value: Tensor) -> Form:
-    """Return the form of the encoding, skipping layers that do not encode."""
     for link in iter_links(value):
         if isinstance(link, NumericTensor):
             return link.form

@@ -95,7 +95,7 @@ class PolynomialTensor(AbstractTensor):
         self.function = function
         self.precision = precision
         self.function_attr: dict[str, tuple[Piece, ...]] = dict(functions or {})
-        """The functions that were added; the four default functions are fitted on first use."""
+        """The added functions; the four default functions are fitted on first use."""
         self._known: dict[str, tuple[Piece, ...]] = {}
 
     def get_class_attributes(self) -> Kwargs:

@@ -32,7 +32,6 @@ class PrivateTensor(AbstractTensor):
     parents: tuple[Tensor, ...] = ()
     """The private tensors it was computed from, if the hook records them; this keeps them in memory."""
     command: str = ""
-    """The operation that computed it."""
 
     def __init__(self, allowed_users: Iterable[str] = (), **identity: Any) -> None:
         super().__init__(**identity)
@@ -47,7 +46,7 @@ class PrivateTensor(AbstractTensor):
         return user in self.allowed_users
 
     def register_credentials(self, users: Iterable[str]) -> PrivateTensor:
-        """Replace the allowed users; results that exist already are not affected."""
+        """Replace the allowed users; existing results are not affected."""
         self.allowed_users = frozenset([users] if isinstance(users, str) else users)
         return self
 
@@ -118,7 +117,7 @@ def _with_users(layer: PrivateTensor, users: frozenset[str]) -> PrivateTensor:
 
 
 def _require_private_targets(op: Op, targets: list[Tensor]) -> None:
-    """Refuse to write private data into a plain tensor, which would not be restricted."""
+    """Refuse to write private data into an unrestricted plain tensor."""
     if any(is_framework_tensor(type(target)) for target in targets):
         raise OperationNotAllowedError.refused_by(
             "PrivateTensor",

@@ -1,4 +1,4 @@
-"""Schema: what the owner of a table says about it: names, types, units and categories of its columns, and a mock."""
+"""Schema: the owner's description of a table: names, types, units and categories of its columns, and a mock."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from syft_core.serde.received import require
 from syft_core.values import Payload
 
 ColumnType: TypeAlias = Literal["integer", "real", "boolean", "category", "date"]
-"""Categories are stored as their places in the list, dates as days since 1970-01-01."""
+"""Categories are stored as their positions in the list, dates as days since 1970-01-01."""
 MAX_NAME = 1024
-"""How many characters a name, a unit or a category may have."""
+"""The maximum length of a name, a unit or a category."""
 _HEADER = ("column", "type", "unit", "categories", "missing values")
 _MAX_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: nothing of it depends on values, except for a type that the owner has not declared."""
+    """A column; it does not depend on values, except that an undeclared type is inferred."""
 
     name: str
     type: ColumnType = "real"
     unit: str | None = None
     categories: tuple[str, ...] | None = None
     nullable: bool = False
-    """Whether values may be missing; those are NaN."""
+    """Whether values may be missing, which are stored as NaN."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Schema:
         return [column.name for column in self.columns]
 
     def find(self, names: Iterable[str]) -> list[int]:
-        """Return the places of columns."""
+        """Return the positions of columns."""
         places = {column.name: place for place, column in enumerate(self.columns)}
         wanted = list(names)
         missing = [name for name in wanted if name not in places]
@@ -58,7 +58,7 @@ class Schema:
         return [places[name] for name in wanted]
 
     def choose(self, names: Iterable[str]) -> Schema:
-        """Return the schema of some columns."""
+        """Return the schema of the named columns."""
         return Schema(tuple([self.columns[place] for place in self.find(names)]))
 
     def _cells(self) -> Iterator[tuple[str, ...]]:

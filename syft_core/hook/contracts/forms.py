@@ -1,4 +1,4 @@
-"""What the core must know about the forms of a framework's tensors: how to infer results without values."""
+"""The contract about the forms of a framework's tensors: how to infer results without values."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from syft_core.values import Args, Nested, Tensor
 
 
 class Forms:
-    """What is known of plain tensors without their values, and how forms of results are inferred."""
+    """How plain tensors are described without their values, and how the forms of results are inferred."""
 
     default_float: str = ""
-    """The dtype of floating-point numbers if nothing else is asked for, such as "float32": texts of forms omit it."""
+    """The default dtype of floating-point numbers, such as "float32"; texts of forms omit it."""
     facts_of_form: frozenset[str] = frozenset()
     """The operations that can be answered from a form: ``shape``, ``size`` …"""
     facts_of_layout: frozenset[str] = frozenset()
-    """The operations that say how a tensor lies in memory: ``stride``, ``is_contiguous`` …"""
+    """The operations that describe a tensor's memory layout: ``stride``, ``is_contiguous`` …"""
     number_types: tuple[type, type] = (object, object)
-    """Types of objects, other than Python's numbers, that the framework accepts as integers and as floats."""
+    """Types, other than Python's numbers, that the framework accepts as integers and as floats."""
 
     def positions_of(self, mask: Tensor) -> tuple[Tensor, ...] | None:
         """Return the positions that a mask selects, one tensor for each dimension; None if it is not a mask."""
         return None
 
     def infers_on_device(self, modes: str | None) -> bool:
-        """Return whether forms depend on the device in these modes, so that they are inferred with zeros there."""
+        """Return whether forms depend on the device in these modes, so that they are inferred with zeros on it."""
         return False
 
     def is_integral(self, dtype: object) -> bool:
-        """Return whether a dtype is one of integers or booleans, as masks, indices and lengths have."""
+        """Return whether a dtype is an integer or boolean type, as of masks, indices and lengths."""
         return False
 
     def name_storage(self, tensor: Tensor) -> str:
-        """Return one word for how a plain tensor stores its numbers, or "" if it is dense."""
+        """Return one word for the storage format of a plain tensor, or "" if it is dense."""
         return ""
 
     def read_numbers(self, tensor: Tensor) -> tuple[Tensor | None, str]:
-        """Return a dense tensor with the numbers that a plain tensor stores, and a note on what they are.
+        """Return a dense tensor with the numbers that a plain tensor stores, and a note that explains them.
 
         The note is empty if these are the elements of the tensor. Return None for the tensor if it has no numbers.
         """
@@ -79,7 +79,7 @@ class Forms:
         return None
 
     def form_of_gradient(self, known: Form) -> Form | None:
-        """Return the form of the gradient of a leaf of this form, or None if it is not certain."""
+        """Return the form of the gradient of a leaf with this form, or None if it is not certain."""
         return None
 
     def answer_from_form(self, op: Op, form: Form, args: Args) -> Nested:
@@ -108,18 +108,18 @@ class Forms:
         return isinstance(error, NotImplementedError)
 
     def as_with_data(self, error: Exception) -> Exception:
-        """Return the error of a call on tensors with values, for one of the same call on shadows."""
+        """Return the error that a call on real tensors would raise, given the error of that call on shadows."""
         return error
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
-        """Return zeros of these forms on the device of ``operands``; for autograd, they depend on the operands."""
+        """Return zeros of these forms on the device of ``operands``; in autograd, they depend on the operands."""
         raise NotImplementedError
 
     def stand_ins(self, twins: Sequence[Tensor], operands: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
-        """Return zeros in place of the results of a call that failed: nothing but their values tells that it did.
+        """Return zeros in place of the results of a failed call: only their values reveal the failure.
 
-        ``twins`` are the results of the same call on operands with other values, ``operands`` pairs of these and the
-        real ones. Memory and graph are like those of the twins.
+        ``twins`` are the results of the call on operands with other values; ``operands`` pairs these with the real
+        operands. Memory and graph are like those of the twins.
         """
         forms = [self.form_of(twin) for twin in twins]
         return self.zeros(forms, [real for _, real in operands])  # type: ignore[arg-type]  # every twin has a form

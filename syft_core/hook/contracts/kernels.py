@@ -1,4 +1,4 @@
-"""What encrypted computation must know about a framework."""
+"""The contract of encrypted computation with a framework."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ class KernelSupport:
     kernels: ClassVar[Arithmetic] = None
     """The integer arithmetic that protocols on shares need, if the backend has it."""
     structural: ClassVar[Mapping[str, Function | None]] = {}
-    """The operations that only move or add elements, so that they also apply to encodings and shares. With a function,
-    it is called instead of the operation, which may not have a spelling that a worker accepts."""
+    """Operations that only move or add elements, so that they also apply to encodings and shares. A given function is
+    called instead of the operation, which may lack a spelling that a worker accepts.
+    """
     masking: frozenset[str] = frozenset()
-    """The structural operations with which programs mask numbers: infinity becomes a large number there."""
+    """Structural operations that programs use to mask numbers: infinity becomes a large number there."""
     transposing: frozenset[str] = frozenset()
-    """The structural operations that only reorder axes; models repeat them, so their results are kept."""
+    """Structural operations that only reorder axes; models repeat them, so their results are kept."""
     selecting: frozenset[str] = frozenset()
-    """The structural operations whose tensors, except the first, are indices."""
+    """Structural operations whose tensors, except the first, are indices."""
     alternatives: ClassVar[Mapping[str, str]] = {}
-    """What to write instead of operations that encoded numbers do not have, by operation."""
+    """Suggested replacements for operations that encoded numbers lack."""
     convolve: ClassVar[Function | None] = None
     """A convolution of images with filters that are pointers, if a worker can compute it as one operation."""
 
     def expand(self, tensor: Tensor, shape: tuple[int, ...]) -> Any:
-        """Repeat a tensor along axes of length one, to a shape."""
+        """Expand axes of length one to a shape, by repetition."""
         raise NotImplementedError
 
     def permute(self, tensor: Tensor, axes: Sequence[int]) -> Any:
@@ -40,5 +41,5 @@ class KernelSupport:
         raise NotImplementedError
 
     def real_dtype(self, tensor: Tensor) -> Any:
-        """Return the dtype of the real numbers of a tensor: its own, or the default for integers."""
+        """Return the dtype of a tensor's real numbers: its own, or the default for integers."""
         raise NotImplementedError

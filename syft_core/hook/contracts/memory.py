@@ -1,4 +1,4 @@
-"""What the core must know about the memory and the autograd graphs of a framework's tensors."""
+"""The contract about the memory and the autograd graphs of a framework's tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syft_core.values import Args, Kwargs, Tensor
 
 
 class Place(Protocol):
-    """The address of a worker, as far as this contract is concerned: a ``Location``."""
+    """The address of a worker, as far as this contract needs it: a ``Location``."""
 
     id: Id
 
@@ -21,9 +21,9 @@ class Memory:
     """How plain tensors are copied, written, shared and differentiated."""
 
     owner_of: Callable[[Tensor], object] | None = None
-    """Return the object that owns the memory of a plain tensor; None if tensors that share memory do not know it."""
+    """Return the owner of a plain tensor's memory; None if tensors that share memory cannot be recognised by it."""
     stateful: tuple[type, ...] = ()
-    """The types of objects that hold tensors, and settings that decide what a function does with them: models."""
+    """Types of objects that hold tensors, and settings that change the behaviour of functions: models."""
 
     def copy(self, tensor: Tensor) -> Tensor:
         """Return a plain tensor with a copy of the data."""
@@ -44,28 +44,28 @@ class Memory:
     def memory_of(self, tensor: Tensor) -> frozenset[int | str] | None:
         """Identify all memory that a plain tensor holds; tensors that share memory have an element in common.
 
-        That includes what it holds besides its elements: the scales of a quantized tensor, the parts of a sparse one.
+        This includes memory besides its elements: the scales of a quantized tensor, the parts of a sparse one.
         Enumerate the kinds of tensors that you know, and return None for any other: a worker refuses to compute on
         private tensors of unknown memory, and assumes that they share it with every tensor of their framework.
         """
         return None
 
     def is_borrowed(self, tensor: Tensor) -> bool:
-        """Return whether the memory of a plain tensor is that of another library, where ``memory_of`` may not see it.
+        """Return whether another library owns a plain tensor's memory, where ``memory_of`` may not see it.
 
-        A worker copies what functions of its owner return in such memory.
+        A worker copies the results of its owner's functions if they are in such memory.
         """
         return False
 
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
-        """Move plain tensors that share memory to memory that can be resized; received memory often cannot."""
+        """Move plain tensors that share memory to resizable memory; received memory often cannot be resized."""
 
     def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None]:
-        """Return a context that sets to zero what a block adds to the memory of a plain tensor, also if it fails."""
+        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails."""
         return nullcontext()
 
     def restore_forms(self, tensors: Sequence[Tensor]) -> AbstractContextManager[None]:
-        """Return a context that gives plain tensors their former sizes if a block fails after it has changed them."""
+        """Return a context that restores the sizes of plain tensors if a block fails after changing them."""
         return nullcontext()
 
     def is_partial_view(self, tensor: Tensor) -> bool:
@@ -80,7 +80,7 @@ class Memory:
         return None
 
     def is_part_of_model(self, tensor: Tensor) -> bool:
-        """Return whether a plain tensor is a parameter, which is sent with its model."""
+        """Return whether a plain tensor is a parameter, to be sent with its model."""
         return False
 
     def detach(self, tensor: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class Memory:
         return True
 
     def is_alone(self, tensor: Tensor) -> bool:
-        """Return whether nothing else holds a plain tensor or its memory: no other tensor, and no part of one."""
+        """Return whether a plain tensor and its memory have no other reference, not even to a part."""
         return not self.is_shared(tensor)
 
     def place_new_tensors(self, location: Place) -> AbstractContextManager[Any]:
@@ -105,20 +105,20 @@ class Memory:
         """Return a context in which the tensors of these objects lead to ``location``, where a plan is recorded.
 
         ``send`` returns a wrapper of a pointer there for each tensor. The context yields the tensors, and a function
-        that finds the state which the objects have created meanwhile: a setter by the id of each pointer.
+        that finds state created by the objects meanwhile: a setter by the id of each pointer.
         """
         return nullcontext(([], dict))
 
     def find_state(self, objects: Sequence[object]) -> list[Tensor]:
-        """Return the tensors of the ``stateful`` ones among these objects, each once."""
+        """Return the tensors of the ``stateful`` ones among these objects, without duplicates."""
         return []
 
     def has_hooks(self, tensor: Tensor) -> bool:
-        """Return whether backward passes call functions of the user with the gradient of a tensor."""
+        """Return whether backward passes call user functions with the gradient of a tensor."""
         return False
 
     def bytes_of(self, tensor: Tensor) -> int:
-        """Return how many bytes of memory a plain tensor keeps in use."""
+        """Return how many bytes of memory a plain tensor keeps allocated."""
         return int(tensor.nbytes)
 
     def saved_by_graphs(self, tensors: Sequence[Tensor]) -> dict[int, int]:
@@ -151,7 +151,7 @@ class Memory:
         tensor[...] = 0
 
     def overwrite(self, target: Tensor, value: object) -> None:
-        """Copy the values and the shape of a plain tensor into another, like an in-place operation."""
+        """Copy the values and the shape of a plain tensor into another, as an in-place operation does."""
         raise NotImplementedError
 
     def note_write(self, tensor: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What the core must know about the operations of a framework: its op table, its wrapper, and how it runs them."""
+"""The contract about the operations of a framework: its op table, its wrapper, and how it runs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syft_core.values import Function, Tensor
 
 
 class Operations:
-    """The op table of one framework, its wrapper, and the settings in which its operations run."""
+    """The op table of one framework, its wrapper, and the settings that affect its operations."""
 
     ALIAS: str
     """The framework's import name, the prefix of every command name."""
@@ -30,13 +30,12 @@ class Operations:
     result_types: ClassVar[Mapping[str, type]] = {}
     """The named tuples that operations return, by their name on the wire."""
     autograd: ClassVar[Autograd | None] = None
-    """The framework's names for autograd, if it has autograd."""
     generators: tuple[type, ...] = ()
-    """The types of random number generators that are arguments of operations."""
+    """Types of random number generators that operations accept."""
     gradient: str = ""
     """The attribute that holds the gradient of a tensor, if the framework has autograd; a pointer may refer to it."""
     global_state_change_methods: frozenset[str] = frozenset()
-    """Functions that change global state of the framework; never in the table."""
+    """Functions that change the framework's global state; never in the table."""
     is_attached: bool = False
     """Whether the framework is hooked with this op table."""
 
@@ -78,7 +77,7 @@ class Operations:
         return self._numeric_wrapper(child)
 
     def command(self, name: str) -> Op:
-        """Return the operation that a worker runs for the command ``name``; raise if there is none."""
+        """Return the operation with the wire name ``name``; raise if there is none."""
         op = self.ops.by_name.get(name)
         if op is not None:
             return op
@@ -93,40 +92,40 @@ class Operations:
         return op
 
     def explain_read(self) -> str:
-        """Return another way out for code of the framework that is reading a remote value, or ""."""
+        """Return an alternative for framework code that is reading a remote value, or ""."""
         return ""
 
     def convert(self, value: Any) -> Any:
-        """Return an array or a number of another library as the framework's functions read it."""
+        """Convert an array or a number of another library as the framework's functions do."""
         return value
 
     def modes(self) -> str | None:
-        """Return the caller's settings that affect the result of an operation; they are sent with it."""
+        """Return the caller's settings that affect the result of an operation; they are sent along."""
         return None
 
     def apply_modes(self, modes: str, args: object, kwargs: object) -> AbstractContextManager[Any]:
-        """Return a context with the settings of another process; refuse those that cannot be set here."""
+        """Return a context with the settings of another process; refuse settings that cannot be applied here."""
         return nullcontext()
 
     @staticmethod
     def isolate() -> AbstractContextManager[Any] | None:
-        """Return a context without the caller's modes, so that they do not see the data of an in-process worker.
+        """Return a context without the caller's modes, which must not observe an in-process worker's data.
 
         Return None if there are no modes.
         """
         return None
 
     watchers: tuple[Callable[[], object], ...] = ()
-    """Functions that return something true while there are such modes; every operation calls them, so they are fast."""
+    """Functions that return a true value while such modes are active; every operation calls them, so they are fast."""
 
     def count_threads(self) -> int | None:
-        """Return with how many threads the framework computes, or None if it does not say; sums depend on it."""
+        """Return the number of threads the framework computes with, or None if unknown; sums depend on it."""
         return None
 
     def protect_rng(self, op: Op) -> AbstractContextManager[Any]:
         """Return a context in which ``op`` draws random numbers from a separate generator, seeded by the system.
 
-        So a client that computes on private values cannot predict the numbers, nor learn from later ones.
+        A client that computes on private values can then neither predict the numbers nor learn from later ones.
         """
         return nullcontext()
 
@@ -146,8 +145,8 @@ class Operations:
     ) -> Op:
         """Add ``function`` to the table as ``name``, so that it may run wherever this table is used.
 
-        A fact that is left out is unknown, and the function is refused on data that the sender may not see. To allow it
-        there, mark it as reviewed and describe it; ``Facts`` documents each fact::
+        An omitted fact is unknown, and the function is refused on data that the sender may not see. To allow it there,
+        mark it as reviewed and describe it; ``Facts`` documents each fact::
 
             hook.attributes.allow(double, tier="reviewed", discloses="nothing", writes=frozenset(), reads_beyond=False)
         """
@@ -180,7 +179,7 @@ class Operations:
 
     @property
     def native_commands(self) -> dict[str, str]:
-        """Map each function's command name to the name of the native function."""
+        """Map each function's command name to the name of its native function."""
         return {op.name: self.get_native_framework_name(op.name) for op in self.ops if op.spelling == "function"}
 
     def is_inplace_method(self, method_name: str) -> bool:
@@ -198,10 +197,8 @@ class Operations:
         return ".".join([*path, f"native_{last}"])
 
     def _command_guard(self, command: str, get_native: bool = False) -> str:
-        """Return ``command``, or its native name; raise if it is not in the table."""
         self.ops.look_up(command)
         return self.get_native_framework_name(command) if get_native else command
 
     def _is_command_valid_guard(self, command: str) -> bool:
-        """Return whether ``command`` is in the table."""
         return command in self.ops

@@ -1,4 +1,4 @@
-"""FarWorker: what users call on the location of a worker in another process, whatever the transport."""
+"""FarWorker: the methods that users call on the location of a worker in another process, whatever the transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ class FarWorker(WireLocation):
     """The location of a worker in another process, used by the local worker and by other workers of this process."""
 
     _local: BaseWorker
-    """The client."""
 
     @property
     def remote(self) -> Remote:
@@ -27,7 +26,7 @@ class FarWorker(WireLocation):
         return self._local.request_search(query, self)
 
     def restrict_behalf(self, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
-        """Return nobody for workers of this process: they use the connection, and so act as its user."""
+        """Return no peers for workers of this process: they use the connection, and therefore act as its user."""
         return () if all(self._is_here(peer.id) for peer in peers) else peers
 
     def _prepare(self, message: Message) -> None:

@@ -60,7 +60,7 @@ class LocalLocation(Location):
         """Do nothing: every message was executed immediately."""
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Queue the lease of a dropped pointer for release."""
+        """Queue the release of a dropped pointer's lease."""
         self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
@@ -91,7 +91,6 @@ class LocalLocation(Location):
         return object_id if entry is None else id(entry.value)
 
     def _peer(self) -> Peer:
-        """Return the sender of the messages, with the peers on whose behalf they are sent."""
         return self.client.peer._replace(behalf=behalf.get())
 
     def _execute(self, message: Message) -> Outcome:
@@ -110,7 +109,7 @@ class LocalLocation(Location):
     def _fetch(self, message: Message, peer: Peer) -> Outcome:
         """Execute a message that fetches objects.
 
-        The lock is held until tensors have been handed over, so that nobody changes them meanwhile.
+        The lock is held until tensors have been handed over, so that they cannot change meanwhile.
         """
         worker = self.worker
         with worker.lock.of(peer):
@@ -133,7 +132,7 @@ class LocalLocation(Location):
 
 
 def _hand_over_for(peer: Peer, transfer: Callable[[Any, Party], Any], reply: object, client: Party) -> Any:
-    """Transfer a reply; leases on pointers in it are taken on behalf of the sender."""
+    """Transfer a reply; take the leases on its pointers on behalf of the sender."""
     types = map(type, reply) if type(reply) is list else (type(reply),)
     if all(map(framework_types.get, types)):
         return transfer(reply, client)

@@ -1,4 +1,4 @@
-"""LoopbackLocation: leads to a worker in this process, through the wire format."""
+"""LoopbackLocation: the location of a worker in this process, through the wire format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LoopbackLocation(WireLocation):
         self._exchange()
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Queue the lease of a dropped pointer for release."""
+        """Queue the release of a dropped pointer's lease."""
         self.worker.dropped.append((id, self.client.id if lender is None else (self.client.id, lender)))
 
     def ask(self, message: Message) -> Outcome:
@@ -51,13 +51,13 @@ class LoopbackLocation(WireLocation):
             self._prepare(message)
         peer, others = self.client.peer, behalf.get()
         sent = self._encode(Batch(0, messages, True, others))
-        with ExitStack() as without_modes:  # Those of the client do not reach a worker in another process either.
+        with ExitStack() as without_modes:  # Modes do not reach a worker in another process either.
             for hook in attached_hooks():
                 for is_watched in hook.attributes.watchers:
                     if is_watched() and (isolated := hook.attributes.isolate()) is not None:
                         without_modes.enter_context(isolated)
             received = self.worker.deliver(sent, peer._replace(behalf=others) if others else peer)
-        errors: list[Exception] = []  # A variable with the error itself would be part of a cycle, and live on.
+        errors: list[Exception] = []  # A variable with the error itself would form a cycle.
         with self._lock:
             value = self._decode(received, 0, [], errors)
         if errors:

@@ -13,13 +13,13 @@ from syft_core.workers.seeing.disclosure import require_undisclosed
 
 
 def relay(proceed: Stage, execution: Execution) -> Nested:
-    """Run an operation without the lock of this worker, which waits for another one; store pointers to the results."""
+    """Run an operation without this worker's lock, as another worker computes it; store pointers to the results."""
     if not execution.is_readable:
         require_undisclosed(execution)
     try:
         with execution.worker.waiting():
             outcome = _try(proceed, execution)
-    except BaseException:  # The operands changed meanwhile; the operation has been run.
+    except BaseException:  # The operands changed meanwhile, but the operation has run.
         note_changes(execution, lineage_of(execution.parents))
         raise
     execution.lineage = lineage_of(execution.parents)

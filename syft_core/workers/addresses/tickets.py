@@ -1,7 +1,7 @@
 """Tickets: how a client lets one worker act for it on another, for named objects only.
 
-The client asks the receiving worker for a ticket and gives it to the sending worker, which connects with it. So no
-worker uses its own authority for a peer, and none can do more than its client asked for.
+The client asks the receiving worker for a ticket and gives it to the sending worker, which connects with it. Therefore
+no worker uses its own authority for a peer, and none can do more than its client asked for.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from syft_core.workers.party.store import ObjectStore
 LIFETIME = 60.0
 """Seconds after which a ticket expires."""
 MAX_TICKETS, MAX_IDS = 256, 1 << 16
-"""How many unused tickets a peer may have, and for how many objects in total."""
+"""The maximum number of unused tickets per peer, and of objects in them."""
 MAX_SECRET = 128
-"""How many characters the secret of a ticket may have."""
+"""The maximum length of a ticket's secret."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,8 @@ class Ticket:
     """The permission for a worker to act for a peer."""
 
     peer: Peer
-    """Who asked for it."""
+    """The peer that asked for it."""
     bearer: Id
-    """The worker that may use it."""
     ids: frozenset[Id]
     expires: float
 
@@ -45,7 +44,7 @@ class Tickets:
         self._tickets: dict[bytes, Ticket] = {}
 
     def issue(self, peer: Peer, bearer: Id, ids: Iterable[Id]) -> str:
-        """Return the secret of a new ticket."""
+        """Issue a ticket, and return its secret."""
         now = time.monotonic()
         self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires > now}
         unused = [ticket for ticket in self._tickets.values() if ticket.peer == peer]
@@ -57,7 +56,7 @@ class Tickets:
         return secret
 
     def redeem(self, secret: str, bearer: Id) -> Ticket:
-        """Return the ticket with this secret, which cannot be used again."""
+        """Return the ticket with this secret; it cannot be used again."""
         ticket = self._tickets.pop(_hash(secret), None)
         if ticket is None or ticket.bearer != bearer or ticket.expires < time.monotonic():
             raise TicketError.invalid(bearer)
@@ -65,12 +64,12 @@ class Tickets:
 
 
 def delegates_nobody(_peer: Peer) -> bool:
-    """Let a sender without a ticket act for nobody but itself."""
+    """Allow a sender without a ticket to act only for itself."""
     return False
 
 
 class Mandate:
-    """What a worker may do on a connection that it opened with a ticket: act for one peer, on named objects.
+    """The permissions of a worker on a connection opened with a ticket: act for one peer, on named objects.
 
     It may also use the objects that it has computed for that peer.
     """
@@ -80,11 +79,11 @@ class Mandate:
         self._ids = set(ticket.ids)
 
     def names(self, note: Message) -> bool:
-        """Return whether the ticket itself names all that a note needs."""
+        """Return whether the ticket itself names all objects that a note needs."""
         return note.facts.mandate is not None and self._ids.issuperset(note.facts.mandate(note, ""))
 
     def admit(self, batch: Batch, tickets: Tickets) -> Batch:
-        """Return the batch without its tickets, and with the peer on whose behalf it is sent."""
+        """Return the batch without its tickets, with the peer on whose behalf it is sent."""
         for command in batch.commands:
             if type(command) is Redeem:
                 ticket = tickets.redeem(command.ticket, self.bearer)
@@ -95,8 +94,8 @@ class Mandate:
         return replace(batch, commands=rest, behalf=(self.peer, *batch.behalf[1:]))
 
     def check(self, command: Message, store: ObjectStore) -> None:
-        """Raise if a command goes beyond the mandate; called before each, because it may use results of others."""
-        if type(command) is Release:  # A ticket does not prove the name of its bearer, which others may have lent to.
+        """Raise if a command exceeds the mandate; called before each, as it may use earlier results."""
+        if type(command) is Release:  # A ticket does not prove its bearer's name, to which others may have lent.
             is_lent = command.lender == self.peer.id
             command.ids = tuple([id for id in command.ids if is_lent or self._covers(id, store)])
             return

@@ -1,4 +1,4 @@
-"""WireLocation: the location of a worker that is reached by frames; the base of all transports.
+"""WireLocation: the location of a worker that receives frames; the base of all transports.
 
 A command whose results the client can infer is *told*: it is added to a batch, and the client does not wait for the
 reply. A batch is sent immediately if none is in flight, soon if only one is, otherwise when it is full. A call that
@@ -37,13 +37,13 @@ from syft_core.workers.party.worker import MAX_POISONED
 from syft_core.workers.seeing.tracing import record, traces
 
 MAX_BUFFERED = 64
-"""How many commands are buffered before they are sent as one batch."""
+"""The number of buffered commands that are sent as one batch."""
 PATIENCE = 0.001
-"""Seconds between two looks for replies; looking costs more than buffering a command."""
+"""The polling interval for replies, in seconds; polling costs more than buffering a command."""
 LEAD = 0.0005
 """Seconds after which a second batch is sent while one is in flight, so that the worker need not wait for it."""
 WINDOW = 64
-"""How many batches may be in flight; one more waits for a reply."""
+"""The maximum number of batches in flight; another one waits for a reply."""
 
 
 class Issued(NamedTuple):
@@ -58,18 +58,18 @@ class Issued(NamedTuple):
 
 
 class PendingAnswer:
-    """The answer to a command for which the client waits later."""
+    """The answer to a command that the client will wait for later."""
 
     has_arrived = False
     is_abandoned = False
-    """Whether the call that waited for it was interrupted."""
+    """Whether the waiting call was interrupted."""
     value: Outcome = None
 
     def __init__(self, taken: tuple[Id, ...]) -> None:
         self.errors: list[Exception] = []
-        """The error of a failure, if it is one."""
+        """The error, if the answer is a failure."""
         self.taken = taken
-        """The ids of the objects that leave the worker with it."""
+        """The ids of the objects that leave the worker with the answer."""
 
 
 class WireLocation(TensorPlace, Location):
@@ -81,7 +81,7 @@ class WireLocation(TensorPlace, Location):
     predicts = True
     is_parallel = True
     max_message = sys.maxsize
-    """How many bytes a message may have that the worker accepts."""
+    """The maximum size in bytes of a message that the worker accepts."""
 
     def __init__(self, client: Party, id: Id) -> None:
         super().__init__(client, id)
@@ -99,14 +99,13 @@ class WireLocation(TensorPlace, Location):
         self._in_flight: deque[tuple[int, list[Issued], PendingAnswer | None]] = deque()
         self._looked = self._posted = 0.0
         self._errors: list[Exception] = []
-        """The first failure of a told command, for the next call that waits."""
+        """The first failure of a told command, to be raised by the next call that waits."""
         self._value: Outcome = None
         self._unclaimed: dict[tuple[Id, ...], list[PendingAnswer]] = {}
         """The answers to interrupted calls that take objects from the worker, by the ids of the objects."""
         self._causes: dict[tuple[int, int], Issued] = {}
-        """The commands that failed, by the number of their batch and their place in it."""
+        """The failed commands, by batch number and position in the batch."""
         self._last_epochs: tuple[int, int] | None = None
-        """The epochs of the last reply."""
         _locations.add(self)
 
     # --- implemented by a transport
@@ -120,7 +119,7 @@ class WireLocation(TensorPlace, Location):
         """Return the frames of the next message; without ``wait``, None when none has arrived."""
 
     def restrict_behalf(self, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
-        """Return for which of ``peers`` the worker must know that a command is sent on their behalf."""
+        """Return those of ``peers`` on whose behalf the worker must know that a command is sent."""
         return peers
 
     # --- used by clients
@@ -146,7 +145,7 @@ class WireLocation(TensorPlace, Location):
     def flush(self) -> None:
         """Wait until all told commands have been executed; raise the first error.
 
-        If it has waited, it releases dropped objects without waiting again.
+        If a wait was necessary, release dropped objects without waiting again.
         """
         with self._lock:
             if self._in_flight and not (self._buffer or self._errors):
@@ -158,14 +157,14 @@ class WireLocation(TensorPlace, Location):
             self.confirm()
 
     def confirm(self) -> None:
-        """Ask the worker whether all commands before have been executed; raise the first error."""
+        """Ask the worker whether all earlier commands have been executed; raise the first error."""
         with self._lock:
             self._put(Release(()))  # The call waits for this one, so all commands before it count as told.
             self._post(asks=True)
             self._wait()
 
     def drop(self, id: Id, lender: Id | None = None) -> None:
-        """Queue the lease of a dropped pointer for release with the next message."""
+        """Queue the release of a dropped pointer's lease with the next message."""
         self._dropped.append((id, lender))
 
     def describe(self, ids: Sequence[Id], attr: str | None = None) -> list[Form | None]:
@@ -185,7 +184,6 @@ class WireLocation(TensorPlace, Location):
             return self._wait()
 
     def _request(self, message: Message) -> PendingAnswer:
-        """Send a message, and return its answer, which arrives later."""
         self._prepare(message)
         answer = PendingAnswer(message.facts.takes(message, self.id))
         with self._lock:
@@ -199,7 +197,7 @@ class WireLocation(TensorPlace, Location):
         return answer
 
     def _abandon(self) -> None:
-        """Keep the answers that are in flight for later calls, because the call that waits for them is interrupted."""
+        """Keep answers in flight for later calls, because the waiting call is interrupted."""
         for _, _, answer in self._in_flight:
             if answer is not None and not answer.is_abandoned:
                 answer.is_abandoned = True
@@ -207,7 +205,7 @@ class WireLocation(TensorPlace, Location):
                     self._unclaimed.setdefault(answer.taken, []).append(answer)
 
     def _claim(self, answer: PendingAnswer) -> PendingAnswer:
-        """Return an answer or, if the worker has the objects no more, that of an interrupted call which took them."""
+        """Return an answer or, if the objects have left the worker, that of the interrupted call which took them."""
         if answer.errors and not isinstance(answer.errors[0], ObjectNotFoundError):
             return answer
         kept = [other for other in self._unclaimed.pop(answer.taken, ()) if other.has_arrived and not other.errors]
@@ -217,7 +215,7 @@ class WireLocation(TensorPlace, Location):
         self._prepare(message)
         with self._lock:
             self._put(message)
-            # An urgent message is sent at once, whether others are in flight or not.
+            # An urgent message is sent at once, even if others are in flight.
             now = monotonic()
             if self._in_flight and not message.facts.is_urgent and now > self._looked + PATIENCE:
                 self._looked = now
@@ -235,7 +233,7 @@ class WireLocation(TensorPlace, Location):
             self._receive(wait=True)
 
     def _prepare(self, message: Message) -> None:
-        """Complete a message before sending: leases for the pointers in it, or the caller's modes."""
+        """Complete a message before sending: add leases for its pointers, or the caller's modes."""
         if given := message.facts.gives:
             setattr(message, given, attach_leases(getattr(message, given), self))
         elif type(message) is Run:
@@ -250,7 +248,7 @@ class WireLocation(TensorPlace, Location):
         self._issued.append(find_issuer(message))
 
     def _post(self, asks: bool, answer: PendingAnswer | None = None) -> None:
-        """Send the buffered commands as one batch; ``answer`` gets the reply, if the client waits for it later."""
+        """Send the buffered commands as one batch; ``answer`` gets the reply if the client waits for it later."""
         issued, self._issued = self._issued, []
         buffered, self._buffer = self._buffer, []
         # Releases follow the told commands, which may still use the objects; an asked command comes last.
@@ -279,7 +277,6 @@ class WireLocation(TensorPlace, Location):
                 self._send_batch(sent, [origin])
 
     def _releases(self) -> tuple[Message, ...]:
-        """Return messages that release the leases of dropped pointers."""
         gone: dict[Id | None, list[Id]] = {}
         while self._dropped:
             id, lender = self._dropped.popleft()
@@ -293,7 +290,7 @@ class WireLocation(TensorPlace, Location):
         return sent
 
     def measure(self, sent: Sequence[Frame]) -> int:
-        """Return how many bytes a message has; raise if the worker would not accept it."""
+        """Return the size of a message in bytes; raise if the worker would not accept it."""
         size = sum(map(len, sent))
         if size > self.max_message:
             raise MessageSizeError.too_large(f"{size:,}", self.id, f"{self.max_message:,}")
@@ -318,7 +315,7 @@ class WireLocation(TensorPlace, Location):
         return None if reply.value is None else from_named(reply.value, self.client)
 
     def _make_error(self, failure: Failure, issued: list[Issued], number: int) -> Exception:
-        """Return the exception of a failure; its first note names the line of the program that caused it.
+        """Return the exception of a failure; its first note names the program line that caused it.
 
         A failure is reported again whenever the program uses a result that is missing because of it.
         """
@@ -350,7 +347,6 @@ class WireLocation(TensorPlace, Location):
                 self._lock.release()
 
     def _wait(self) -> Outcome:
-        """Wait for all replies, and return the value of the last."""
         self._await_replies()
         if self._errors:
             raise_error(self._errors.pop())
@@ -384,14 +380,13 @@ class WireLocation(TensorPlace, Location):
             self._receive(wait=True)
 
     def _begin_wait(self) -> None:
-        """Send what is buffered for other workers, so that they compute meanwhile."""
+        """Send buffered commands of other workers, so that they compute meanwhile."""
         for other in list(_locations):
             if other is not self:
                 other.push()
         self.waits += 1
 
     def _receive(self, wait: bool) -> bool:
-        """Read the next reply; return whether there was one."""
         received = self.receive_frames(wait)
         if received is None:
             return False
@@ -402,7 +397,7 @@ class WireLocation(TensorPlace, Location):
             answer.value, answer.errors, answer.has_arrived = value, errors, True
         else:
             self._value = value
-        # An object that is missing may have been taken by an earlier call that was interrupted too.
+        # A missing object may have been taken by an earlier call that was interrupted, too.
         if answer is None or (answer.is_abandoned and not any(isinstance(e, ObjectNotFoundError) for e in errors)):
             self._errors = self._errors or list(errors)
         return True
@@ -414,7 +409,6 @@ _FAILED = (type(None), Failure)
 
 @atexit.register
 def _push_all() -> None:
-    """Send all buffered commands when the program ends."""
     for location in list(_locations):
         with contextlib.suppress(Exception):
             location.push()

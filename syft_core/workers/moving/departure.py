@@ -1,11 +1,11 @@
-"""Departure: the only way in which something leaves a worker, whatever the message.
+"""Departure: the only way for objects to leave a worker, whatever the message.
 
-    permit    the policy decides, and the rules about what it keeps; a failed operation is an error
+    permit    the policy decides, then the rules about objects it withholds; a failed operation is an error
     record    the ledger: at once, or when the answer with which the objects leave is ready
     detach    without the graph, with the restrictions unless the owner lifted them
 
 Then the caller hands over what ``leave`` returns: in the answer to a message, or to another worker with ``hand_to``.
-``finish`` uses up what the rules gave once it has left, ``undo`` gives it back if it has not.
+``finish`` uses up the rules' permissions once the objects have left; ``undo`` gives them back otherwise.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
 
 
 class Leaving(Task):
-    """The task of letting objects leave, or attributes of them, or what was computed from them.
+    """The task of letting objects, their attributes, or values computed from them leave.
 
     Args:
         worker: the worker that they leave.
-        verb: what the policy is asked about: "read", or "move" to another worker.
-        message: the message with whose answer, or because of which, they leave.
-        peer: who gets them, or has them sent.
+        verb: the verb for the policy: "read", or "move" to another worker.
+        message: the message that causes them to leave, possibly with its answer.
+        peer: the peer that receives them, or has them sent.
         objects: the objects, each with the value that leaves.
-        attrs: the attribute that each value is, if it is one; an empty list means none.
+        attrs: the attribute names of values that are attributes; an empty list means none.
         to: the worker that they are sent to; None if they leave with the answer, and are recorded when it is ready.
-        reason: what the ledger says about it.
-        shown: what leaves, computed from the objects, as the ledger describes it; None if they leave themselves.
-        kept: why something may only leave by a rule, by its place, whatever the policy says.
-        asks_rules: whether rules may let leave what the policy keeps.
-        error: raised instead of one with the reasons, if it is refused.
-        named: who the ledger says gets them, if not the peer alone.
-        hides_failures: whether a failed operation is no error, because who gets the value must not learn of it.
+        reason: the reason for the ledger.
+        shown: the ledger's description of a value computed from the objects; None if they leave themselves.
+        kept: why an object may only leave by a rule, by position, whatever the policy says.
+        asks_rules: whether rules may release objects that the policy withholds.
+        error: raised on refusal, instead of an error with the reasons.
+        named: the receivers for the ledger, if not the peer alone.
+        hides_failures: whether a failed operation is not an error, because the receiver must not learn of it.
 
     """
 
@@ -88,14 +88,14 @@ class Leaving(Task):
         self.kept = kept or {}
         self.status |= PRIVATE if kept else 0  # Rules are asked, whatever the policy says now.
         self.reasons: list[str] = []
-        """Why rules do not cover what is kept."""
+        """Why rules do not cover the withheld objects."""
         self.named = peer if named is None else named
         self.asks_rules, self.error, self.hides_failures = asks_rules, error, hides_failures
         self.left: list[Entry] = []
-        """What was recorded, if it is sent to another worker."""
+        """The recorded entries, if the objects are sent to another worker."""
 
     def cover(self, place: int, departure: Departure) -> None:
-        """Let an object leave that the policy keeps."""
+        """Let an object leave that the policy withholds."""
         self.objects[place] = departure
         del self.kept[place]
 
@@ -110,12 +110,12 @@ def find_leaving(worker: Worker, wanted: Iterable[tuple[Id, str | None]]) -> lis
 
 
 def leave(leaving: Leaving) -> list[Any]:
-    """Return what leaves, recorded and detached; raise unless all of it may."""
+    """Return the departing values, recorded and detached; raise unless all of them may leave."""
     return execute(leaving)  # type: ignore[no-any-return]  # the result of `_detach_all`
 
 
 def hand_to(destination: Location, message: Message, leaving: Leaving) -> Nested:
-    """Send a message with objects that leave to another worker; if it fails, record that they may not have arrived."""
+    """Send departing objects to another worker; if it fails, record that they may not have arrived."""
     has_arrived = False
     try:
         with leaving.worker.waiting():
@@ -129,7 +129,7 @@ def hand_to(destination: Location, message: Message, leaving: Leaving) -> Nested
 
 
 def withdraw(leaving: Leaving, error: BaseException) -> None:
-    """Record that objects which were recorded as departed may not have arrived."""
+    """Record that objects recorded as departed may not have arrived."""
     leaving.worker.ledger.withdraw(leaving.left, type(error).__name__)
 
 
@@ -137,7 +137,7 @@ def withdraw(leaving: Leaving, error: BaseException) -> None:
 
 
 def permit(proceed: Stage, leaving: Leaving) -> Nested:
-    """Ask the policy about each object, and the rules about those that it keeps."""
+    """Ask the policy about each object, and the rules about those it withholds."""
     worker, verb, peer = leaving.worker, leaving.verb, leaving.peer
     for place, departure in enumerate(leaving.objects):
         entry, value = departure.entry, departure.value
@@ -167,7 +167,7 @@ def _require_success(leaving: Leaving, entry: Stored) -> None:
 
 
 def _ask_rules(leaving: Leaving) -> None:
-    """Ask the rules about what the policy keeps; raise unless they cover all of it."""
+    """Ask the rules about everything the policy withholds; raise unless they cover all of it."""
     if leaving.asks_rules:
         leaving.worker.covered.add(id(leaving.message))
         for rule in find_rules():
@@ -185,21 +185,21 @@ def _ask_rules(leaving: Leaving) -> None:
 
 
 def record(proceed: Stage, leaving: Leaving) -> Nested:
-    """Write departures to the ledger, or hold them until the answer is ready: it may still fail."""
+    """Write departures to the ledger, or hold them until the answer is ready, which may still fail."""
     worker, shown = leaving.worker, leaving.objects if leaving.shown is None else leaving.shown
     if leaving.to is not None:
         leaving.left = describe_departure(shown, leaving.named, str(leaving.to), leaving.reason)
         worker.ledger.record(*leaving.left)
         return proceed(leaving)
     if worker.is_handing_over and not is_frozen([departure.value for departure in leaving.objects]):
-        worker.is_handing_over = False  # The lock is not held while other workers lend or copy something.
+        worker.is_handing_over = False  # Other workers may now lend or copy objects.
     left = describe_departure(shown, leaving.named, str(leaving.peer.id), leaving.reason)
     worker.ledger.hold(leaving.message, left)
     return proceed(leaving)
 
 
 def record_failure(worker: Worker, entry: Stored, peer: Peer, reason: str) -> None:
-    """Record that a peer learned that something failed which was computed from private objects."""
+    """Record that a peer learned of a failure computed from private objects."""
     worker.ledger.record(*describe_departure([Departure(entry, None)], peer, str(peer.id), reason))
 
 
@@ -211,7 +211,7 @@ def _detach_all(leaving: Leaving) -> list[Any]:
 
 
 def _detach(leaving: Leaving, departure: Departure) -> Tensor:
-    """Return what leaves: without its graph, and with its restrictions unless the owner lifted them."""
+    """Return a value without its graph, and with its restrictions unless the owner lifted them."""
     worker, (entry, value, grant, _) = leaving.worker, departure
     if grant is not None or value is None or leaving.shown is not None:
         return value
@@ -220,7 +220,7 @@ def _detach(leaving: Leaving, departure: Departure) -> Tensor:
 
 
 def drop_refused_gradient(worker: Worker, verb: Verb, entry: Stored, sender: Peer, value: Tensor) -> Tensor:
-    """Return a value that leaves, or a copy without its gradient if the policy keeps that here."""
+    """Return a departing value, or a copy without its gradient if the policy withholds that."""
     gradient = None if worker.custom_policy is None else _gradient_of(value)
     if gradient is None or refusal(worker, verb, entry, sender, gradient) is None:
         return value
@@ -255,10 +255,10 @@ def leave_graph(value: object) -> Tensor:
 
 
 def freeze(worker: Worker, value: Tensor) -> Tensor:
-    """Return a copy of a value that leaves: private values could be written into it before it is encoded.
+    """Copy a departing value: private values could be written into it before it is encoded.
 
-    Unless it is handed over at once, the lock of the worker is not held then. Another connection of the same client may
-    change the object, and others may store the first private object of the worker.
+    Unless it is handed over at once, the worker's lock is not held during encoding. Another connection of the same
+    client may change the object, and others may store the first private object of the worker.
     """
     return hand_over(value, worker) if not worker.is_handing_over and is_frozen(value) else value
 
@@ -273,7 +273,7 @@ def is_frozen(value: Tensor) -> bool:
 
 
 def finish(worker: Worker, message: Message) -> None:
-    """Use up what let objects leave with the answer to a message."""
+    """Use up the permissions of objects that left with the answer to a message."""
     if id(message) in worker.covered:
         worker.covered.discard(id(message))
         for rule in RULES.values():
@@ -281,7 +281,7 @@ def finish(worker: Worker, message: Message) -> None:
 
 
 def undo(worker: Worker, messages: Iterable[Message]) -> None:
-    """Forget what would have left with the answers to messages, but did not."""
+    """Cancel the departure of objects that did not leave with the answers to messages."""
     covered = [message for message in messages if id(message) in worker.covered]
     worker.covered.difference_update(map(id, covered))
     for rule in RULES.values() if covered else ():

@@ -16,7 +16,7 @@ from syft_core.workers.seeing.permissions import require_identity
 def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
     """Return an object if the policy or its owner lets it leave; the ledger records it when the answer is ready.
 
-    Published objects, objects that others hold pointers to, and attributes leave as copies.
+    Published objects, objects with pointers of others, and attributes leave as copies.
     """
     require_identity(message.user, sender, message.id, str(worker.id))
     if message.known:
@@ -29,7 +29,6 @@ def fetch(worker: Worker, message: Fetch, sender: Peer) -> Outcome:
 
 
 def _require_known(worker: Worker, message: Fetch, sender: Peer) -> None:
-    """Raise unless the sender knows the values of an object."""
     if sender.behalf or message.attr is not None or not worker.object_store.entry(message.id).is_known_to(sender.id):
         raise ValueRefusedError.of("get", str(worker.id))
 
@@ -43,7 +42,7 @@ def fetch_all(worker: Worker, message: FetchAll, sender: Peer) -> Outcome:
 
 
 def _take(worker: Worker, entry: Stored, value: Tensor, sender: Peer) -> Tensor:
-    """Return an object that leaves the worker, or a copy if others still need it."""
+    """Return the object itself, or a copy if others still need it."""
     entry.fetched_by = sender
     return _copy(worker, value) if entry.is_needed_by_others(sender.id) else value
 
@@ -68,7 +67,7 @@ def drop_fetched(worker: Worker, message: Message, sender: Peer) -> None:
 
 
 def _copy(worker: Worker, value: object) -> Tensor:
-    """Return a value to send while the object stays; if it ends in pointers, what they point to is copied."""
+    """Copy a value whose object stays; if it ends in pointers, copy what they point to."""
     if not ends_elsewhere(value):
         return value
     with worker.waiting():

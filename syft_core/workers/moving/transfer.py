@@ -45,8 +45,8 @@ def hand_over(value: object, receiver: Party) -> Tensor:
 def give_away(values: list[Tensor], receiver: Party, held: int = 0) -> list[Any]:
     """Empty ``values`` and return them for ``receiver``; copy only those that are referenced elsewhere too.
 
-    The caller has ``held`` more references to each value, and drops them. If one value cannot be copied, ``values``
-    still has all of them.
+    The caller holds ``held`` more references to each value, and drops them. If one value cannot be copied, ``values``
+    is unchanged.
     """
     values.reverse()
     given = []
@@ -97,7 +97,6 @@ def require_elsewhere(worker: Party, value: object) -> None:
 
 
 def _pointers_in(value: object) -> list[Tensor]:
-    """Return the pointers at the end of a chain: none, one or several."""
     end = end_of(value)
     if isinstance(end, MultiPointerTensor):
         return list(end.child.values())
@@ -124,7 +123,7 @@ def _mark_lent(pointer: ObjectPointer) -> ObjectPointer:
 
 
 def attach_leases(value: object, receiver: Location) -> Tensor:
-    """Return ``value`` with new leases for the receiver on every pointer in it; let the receiver use them."""
+    """Return ``value`` with new leases for the receiver on every pointer in it, and let the receiver use them."""
 
     def lend_usable(pointer: ObjectPointer) -> ObjectPointer:
         receiver.introduce(pointer._location, (pointer.id_at_location,))
@@ -146,7 +145,6 @@ def lend_all(value: object, receiver: Id) -> Tensor:
 
 
 def _replace_pointers(replace: Callable[[Any], Any], value: object) -> Tensor:
-    """Return a chain with each pointer at its end replaced by ``replace(pointer)``."""
     return replace(value) if isinstance(value, ObjectPointer) else rebuild(value, partial(map_leaves, replace))
 
 

@@ -69,9 +69,9 @@ from syft_core.workers.seeing.visibility import find_ids, require_visible
 
 _log = logging.getLogger(__name__)
 READING, WRITING = b"reading a message", b"writing a reply"
-"""What a guard records besides commands."""
+"""The guard's names for activities other than commands."""
 MAX_LINES = 20
-"""How many lines of a traceback a failure includes; the innermost are kept."""
+"""The maximum number of traceback lines in a failure; the innermost are kept."""
 
 
 class BaseWorker(TensorPlace, Worker):
@@ -140,7 +140,7 @@ class BaseWorker(TensorPlace, Worker):
         return LocalLocation(client, self)
 
     def handle(self, message: Message, sender: Peer) -> Outcome:
-        """Handle a message, and return the answer; called under the lock, which ``waiting`` releases for a while."""
+        """Handle a message and return the answer; called with the lock, which ``waiting`` releases for a while."""
         if self.dropped:
             self.object_store.release(self.dropped)
         self.stats.messages += 1
@@ -158,7 +158,7 @@ class BaseWorker(TensorPlace, Worker):
             self.command, self.held = outer
 
     def _handle_observed(self, message: Message, sender: Peer) -> Outcome:
-        """Handle a message that is delayed, logged, metered, saved, or recorded if it is refused."""
+        """Handle a message with delay, logging, metering, saving and recorded refusals."""
         status = self.status
         if status & STOPPING:
             raise ConnectionLostError.stopping(self.id)
@@ -200,7 +200,7 @@ class BaseWorker(TensorPlace, Worker):
                 self._run(ABANDON[type(message)], message, sender)
 
     def _run(self, handler: Function, message: Message, sender: Peer) -> Outcome:
-        """Let a handler answer a message that is not counted, logged or metered."""
+        """Run a handler without counting, logging or metering the message."""
         with self.lock.of(sender):
             outer, self.command, self.held = (self.command, self.held), (message, sender), NOTHING
             try:
@@ -226,8 +226,8 @@ class BaseWorker(TensorPlace, Worker):
     ) -> list[Frame]:
         """Answer a message given as frames, with frames. Never raises: a failure is a reply.
 
-        A sender with a ``mandate`` acts for the peer who gave it a ticket, and may do no more than that. Without one,
-        it acts for itself, or for a peer that the transport vouches for: in ``sender.behalf``, or by ``delegates``.
+        A sender with a ``mandate`` may only act for the peer that gave it a ticket. Without one, it acts for itself, or
+        for a peer that the transport vouches for: in ``sender.behalf``, or by ``delegates``.
         """
         session = self.session_of(sender.id if mandate is None else mandate)
         number, asks, value, failure = -1, True, None, session.failed
@@ -287,14 +287,14 @@ class BaseWorker(TensorPlace, Worker):
         return self._reply(failed, None, sender)
 
     def settle(self, commands: Iterable[Message]) -> None:
-        """Forget what would have left with the answers to commands, but did not."""
+        """Cancel the departure of objects that did not leave with the answers to commands."""
         if self.covered or self.ledger.held:
             undo(self, commands)
 
     def _execute(
         self, batch: Batch, sender: Peer, session: ClientState, mandate: Mandate | None
     ) -> tuple[Outcome, Failure | None]:
-        """Execute commands in order. After a failure, execute none until the sender has received it."""
+        """Execute commands in order; after a failure, execute none until the sender has received it."""
         value, failure = None, session.failed
         for place, command in enumerate(batch.commands):
             asked = batch.asks and place == len(batch.commands) - 1
@@ -320,9 +320,9 @@ class BaseWorker(TensorPlace, Worker):
         return (value if batch.asks and failure is None else None), failure
 
     def _is_harmless(self, error: Exception, command: Message) -> bool:
-        """Return whether a command failed that only stores the gradient of a tensor which is gone, as an object.
+        """Return whether a command failed that only stores, as an object, the gradient of a tensor that is gone.
 
-        Clients send it by themselves, before they replace gradients: only the uses of its result must fail.
+        Clients send it unasked before they replace gradients: only uses of its result must fail.
         """
         if not isinstance(error, ObjectNotFoundError) or type(command) is not Run or len(command.args) != 1:
             return False
@@ -339,8 +339,8 @@ class BaseWorker(TensorPlace, Worker):
             mandate.check(command, self.object_store)
 
     def _pack(self, command: Message, value: Outcome, sender: Peer) -> Outcome:
-        """Return an answer as it is sent: named tuples by name, results with their forms, pointers with leases."""
-        with acting_for(sender.chain):  # Other workers lend what is sent, and describe results that are pointers.
+        """Prepare an answer for sending: named tuples by name, results with forms, pointers with leases."""
+        with acting_for(sender.chain):  # Other workers lend pointers, and describe results that are pointers.
             if command.facts.returns_objects:
                 return lend_all(value, sender.id)
             if type(command) is Run:
@@ -374,7 +374,7 @@ class BaseWorker(TensorPlace, Worker):
         return encoded if is_copy else list(map(bytes, encoded))
 
     def _run_guarded(self, doing: bytes, peer: Peer, function: Function, *args: object) -> Any:
-        """Let the guard know whose message is read or written, in native code that may crash.
+        """Tell the guard whose message is being read or written, in native code that may crash.
 
         The lock is held, so that nothing else can be the cause.
         """
@@ -382,7 +382,7 @@ class BaseWorker(TensorPlace, Worker):
             return self.guard.watch(doing, peer, function, *args)
 
     def finish_fetch(self, message: Message, sender: Peer) -> None:
-        """Record that the objects that a message fetched have left, and drop them."""
+        """Record that the objects fetched by a message have left, and drop them."""
         with self.lock.of(sender):
             self.ledger.commit(message)
             try:
@@ -393,7 +393,7 @@ class BaseWorker(TensorPlace, Worker):
 
     @contextmanager
     def _saving(self) -> Iterator[None]:
-        """Hold the lock, and write what a block changes to disk."""
+        """Hold the lock, then write the changes of the block to disk."""
         with self.lock:
             try:
                 yield
@@ -493,7 +493,7 @@ class BaseWorker(TensorPlace, Worker):
         return kept
 
     def drop_origin(self, id: Id) -> None:
-        """Remove a tensor of which the copy could not be sent."""
+        """Remove a tensor whose copy could not be sent."""
         self.object_store.remove(id, "its copy could not be sent")
 
     def de_register_obj(self, obj: object) -> None:
@@ -564,7 +564,7 @@ class BaseWorker(TensorPlace, Worker):
 
 
 def _failure(error: Exception, number: int, place: int) -> Failure:
-    """Return an error as it is sent: without values or paths, with the modules and lines of its traceback."""
+    """Prepare an error for sending: without values or paths, with the modules and lines of its traceback."""
     raised = [*traceback.walk_tb(error.__traceback__)][-MAX_LINES:]
     lines = [f"  {frame.f_globals.get('__name__')}, line {line}, in {frame.f_code.co_name}" for frame, line in raised]
     del raised
@@ -574,7 +574,6 @@ def _failure(error: Exception, number: int, place: int) -> Failure:
 
 
 def _describe_entry(entry: Stored) -> tuple[str, ...]:
-    """Return a row of the table of objects: id, form, tags, description, who keeps it, and who may read it."""
     tags = " ".join(sorted(map(str, entry.tags)))
     kept = "published" if entry.published else f"{entry.pointers} pointer{'' if entry.pointers == 1 else 's'}"
     private = "" if entry.access is None else ", ".join(sorted(entry.access)) or "nobody"

@@ -94,7 +94,7 @@ def store(worker: Worker, message: Store, sender: Peer) -> None:
 
 
 def _require_storable(worker: Worker, value: object, sender: Peer) -> None:
-    """Take over the leases of a chain; raise unless an object is a chain or a plan that the worker can run."""
+    """Take over a chain's leases; raise unless the object is a chain, or a plan that the worker can run."""
     if isinstance(value, ObjectWrapper):
         raise ValueRefusedError.only_local("store", str(worker.id), "a worker does not run functions of others")
     adopt(value, sender.id)
@@ -106,7 +106,6 @@ def _require_storable(worker: Worker, value: object, sender: Peer) -> None:
 
 
 def _find_holder(worker: Worker, message: Store, sender: Peer) -> Id | None:
-    """Return the holder of the lease: a peer on whose behalf the sender acts."""
     if message.holder not in [party.id for party in sender.chain]:
         why = f"the sender does not act on behalf of {message.holder!r}"
         raise GetNotPermittedError.to(str(sender), message.id, str(worker.id), why, "hold")
@@ -184,7 +183,7 @@ def send_on(worker: Worker, message: SendOn, sender: Peer) -> None:
 
 
 def _words(entry: Stored) -> dict[str, Any]:
-    """Return the tags and the description under which another worker is to store an object."""
+    """Return the tags and the description for storing an object on another worker."""
     return {"tags": tuple(entry.tags), "description": entry.description}
 
 
@@ -248,7 +247,7 @@ def describe(worker: Worker, message: Describe, sender: Peer) -> list[Form | Non
 
 
 def ask_schema(worker: Worker, message: AskSchema, sender: Peer) -> Schema:
-    """Return the schema of a table, without columns that the object does not have, or a mock that is hidden."""
+    """Return a table's schema, without columns that the object does not have, or a mock that is hidden."""
     entry = worker.object_store.entry(message.id)
     require_right_to_use(worker, [entry], sender)
     known = entry.schema

@@ -1,4 +1,4 @@
-"""Reservations: room on a worker that a running command needs, and that no other command may use meanwhile."""
+"""Reservations: resources of a worker that a running command needs, and that no other command may use meanwhile."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 
 class Amounts(NamedTuple):
-    """How much of a worker a command needs while it runs, or its results need."""
+    """Amounts of a worker's resources that a command needs while it runs, or its results need."""
 
     objects: int = 0
     bytes: int = 0
     copies: int = 0
-    """The bytes of copies that are being sent to other workers."""
+    """The size in bytes of copies that are being sent to other workers."""
 
 
 class Reservation:
-    """Holds amounts in a table until it is released: at the end of a ``with`` block, or when nobody refers to it.
+    """Holds amounts in a table until it is released: at the end of a ``with`` block, or when it is garbage collected.
 
-    Nothing is counted up and down: what is reserved is never negative, and nothing stays when a command is forgotten.
+    There are no counters, so the reserved amount is never negative, and nothing is left over by a forgotten command.
     """
 
     __slots__ = ("_held",)
@@ -27,7 +27,7 @@ class Reservation:
         held[id(self)] = amounts
 
     def release(self) -> None:
-        """Give the room back; doing it again has no effect."""
+        """Give the resources back; repeated calls have no effect."""
         self._held.pop(id(self), None)
 
     def __enter__(self) -> Reservation:

@@ -1,4 +1,4 @@
-"""Status: what is special about the operands of a command, its sender and its worker, as bits.
+"""Status: special properties of a command's operands, its sender and its worker, as bits.
 
 ``workers/road/procedure.py`` chooses the stages of a task from these bits: an empty status means that it only has to
 run. The object store maintains the status of each object, and a worker its own.
@@ -27,7 +27,7 @@ ADDED = ((1 << 8) - 1) << 24
 """The bits that features may add for objects; see ``add_bit``."""
 ADDED_INHERITED = ADDED << 8
 INHERITED = PRIVATE | FAILED | ADDED_INHERITED
-"""What an object passes on to everything that is computed from it."""
+"""The bits that an object passes on to everything computed from it."""
 
 # --- of a command
 
@@ -40,7 +40,7 @@ MODES = 1 << 10
 OUT = 1 << 11
 """It has an argument ``out``."""
 WRITES = 1 << 12
-"""It has a positional argument that the operation changes and that could have been left out."""
+"""It passes an argument by position that the operation changes and that could have been left out."""
 
 # --- of a worker
 
@@ -49,31 +49,31 @@ POLICY = 1 << 16
 QUOTA = 1 << 17
 """It limits what users may use."""
 JOURNAL = 1 << 18
-"""Its ledger has a file, which records refusals."""
 STORAGE = 1 << 19
 """It writes changed objects to disk."""
 LOGGED = 1 << 20
-"""It keeps all messages."""
+"""It stores all messages."""
 VERBOSE = 1 << 21
 """It logs all messages."""
 DELAYED = 1 << 22
 """It delays its answers."""
 STOPPING = 1 << 23
-"""Its server stops, so it executes nothing more."""
+"""Its server is stopping, so it executes nothing more."""
 
 OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED | STOPPING
-"""Something besides handling a message depends on it."""
+"""Something in addition to handling a message depends on it."""
 OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""
 
 RESTRICTED = PRIVATE | POLICY | ADDED | ADDED_INHERITED
-"""Something limits what the sender may know of an object. There is no other way to ask whether nothing does: the status
-of an object, joined with that of its worker, has none of these bits."""
+"""Something limits the sender's knowledge of an object. This is the only correct test that nothing does: an object's
+status, joined with that of its worker, has none of these bits.
+"""
 
 DECISIVE = (
     ADDED | ADDED_INHERITED | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
 )
-"""The bits on which the stages of an operation depend."""
+"""The bits that determine the stages of an operation."""
 
 _places = itertools.count(24), itertools.count(32)
 

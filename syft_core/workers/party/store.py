@@ -34,14 +34,14 @@ from syft_core.workers.party.status import (
 )
 
 MAX_SOURCES = 64
-"""How many sources the lineage of one object lists; the rest is summarized as ``MORE``."""
+"""The maximum number of sources listed in the lineage of one object; the rest is summarized as ``MORE``."""
 MAX_REMEMBERED = 1024
-"""How many removed objects are remembered, for the error that says why one is missing."""
+"""The number of removed objects to remember, for the error that says why one is missing."""
 MAX_QUERY = 32
-"""How many parts a query may have: each is looked for in every description."""
+"""The maximum number of parts of a query: each is searched for in every description."""
 
 Sources: TypeAlias = frozenset[Any]
-"""What an object was computed from: other objects, failures, and sources that are not stored here."""
+"""The origin of an object: other objects, failures, and sources that are not stored here."""
 NOTHING: Sources = frozenset()
 MORE = "…"
 _id = id  # Methods have parameters of that name.
@@ -65,7 +65,7 @@ class Source:
         self.private = private
         """Whether it was ever restricted to some users."""
         self.giver = giver
-        """The peer that sent, created or published it; None if the worker itself did."""
+        """The peer that sent, created or published it; None for the worker itself."""
         self.sender = sender
         """The worker that sent or created it, if it has whole numbers and nobody else may have changed it since."""
 
@@ -85,15 +85,15 @@ class FailedSource(NamedTuple):
 
 
 Lineage: TypeAlias = "tuple[frozenset[str] | None, Sources, int]"
-"""Who may have an object, what it was computed from, and the bits of its status that results inherit."""
+"""The users who may have an object, what it was computed from, and the status bits that results inherit."""
 NO_LINEAGE: Lineage = (None, NOTHING, 0)
 
 
 class Operand(NamedTuple):
-    """What a worker gave a protocol."""
+    """An operand that a worker provided to a protocol."""
 
     tags: tuple[str, ...]
-    """The tags of an object that the worker itself has loaded; empty for one that was computed or changed since."""
+    """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
     shape: tuple[int, ...]
 
 
@@ -104,7 +104,7 @@ class Maker(NamedTuple):
     options: tuple[tuple[str, Nested], ...]
     parties: tuple[Id, ...]
     operands: tuple[Operand, ...] = ()
-    """What this worker gave."""
+    """The operands that this worker provided."""
 
     def __str__(self) -> str:
         options = ", ".join([f"{name}={value!r}" for name, value in self.options])
@@ -120,14 +120,14 @@ class Stored:
 
     id: Id = ""
     leases = 1
-    """How many pointers the holder has."""
+    """The holder's number of pointers."""
     others: dict[Holder, int] | None = None
-    """How many pointers others have, by holder."""
+    """The other holders' numbers of pointers."""
     writers: set[Id] | None = None
-    """The workers that may change the object because a peer who may change it gave them a pointer."""
+    """The workers that may change the object because a peer with that right gave them a pointer."""
     published = False
     publisher: Peer | None = None
-    """The peer that published it; None if the worker itself did."""
+    """The peer that published it; None for the worker itself."""
     touched = False
     """Whether an operation has changed it since it was published."""
     made_by: Maker | None = None
@@ -151,17 +151,17 @@ class Stored:
     state: dict[Id, ReferenceType[Stored]] | None = None
     """The objects that are the state of a plan; others may use their ids when they are gone."""
     origin: Any = None
-    """A pointer to the object it was copied from, which receives its gradient."""
+    """A pointer to the original, which receives its gradient."""
     lent: frozenset[tuple[Id, Peer]] = NOTHING
     """The workers with a copy whose gradient comes back, each with the peer that sent the copy."""
     tags: frozenset[str] = NOTHING
     description: str | None = None
     schema: Schema | None = None
-    """What its owner says about its columns, if it is a table."""
+    """The owner's description of its columns, if it is a table."""
     number = 0
-    """Its place in the order in which objects were stored."""
+    """Its position in the order of storage."""
     is_counted = False
-    """Whether a guard has added it to what its owner has."""
+    """Whether a guard has counted it among its owner's objects."""
     key = 0
     """See ``key_of``."""
     memory: frozenset[int | str] = NOTHING
@@ -172,7 +172,7 @@ class Stored:
         self.holder = holder
         """The id of the worker for which it was stored or computed; None for an argument of a command."""
         self.access, self.sources, self.status = lineage or NO_LINEAGE
-        # Every command reads these, and attributes of an instance are found faster than those of its class.
+        # Every command reads these; instance attributes are found faster than those of the class.
         self.leases = 1
         self.others = self.guard = None
         self.published = False
@@ -185,7 +185,7 @@ class Stored:
 
     @property
     def lineage(self) -> Lineage:
-        """Who may have the object, what it was computed from, and the status that results inherit."""
+        """The users who may have it, what it was computed from, and the status that results inherit."""
         return self.access, self.sources, self.status & INHERITED
 
     @lineage.setter
@@ -194,7 +194,7 @@ class Stored:
         self.status = self.status & ~INHERITED | inherited
 
     def restrict(self, access: frozenset[str] | None) -> None:
-        """Set who may have the object."""
+        """Set the users who may have the object."""
         self.access = access
         self.status = self.status & ~PRIVATE | (PRIVATE if access is not None else 0)
         if access is not None and self.source is not None:
@@ -241,7 +241,7 @@ class Stored:
 
     @property
     def is_as_loaded(self) -> bool:
-        """Whether the worker itself has loaded it, and nobody has written into it."""
+        """Whether the worker itself has loaded it, and it has not been written to."""
         return self.giver is None and self.root is not None and self.sources == self.root and not self.touched
 
     @property
@@ -308,13 +308,12 @@ class Stored:
 
 
 def _find_sender(entry: Stored) -> Id | None:
-    """Return the worker that knows the values of a new object: it sent or created a plain tensor of whole numbers."""
+    """Return the worker that knows a new object's values: it sent or created a plain tensor of whole numbers."""
     is_own = entry.is_plain and (entry.giver is None or not entry.giver.behalf)
     return entry.holder if is_own and framework_of(entry.value).is_integral(entry.value.dtype) else None
 
 
 def _is_remote(value: object) -> bool:
-    """Return whether a value is, or ends in, a pointer."""
     return isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
 
 
@@ -331,7 +330,7 @@ def key_of(value: object) -> int:
 
 
 UNKNOWN = "unknown"
-"""The key of memory that a framework does not enumerate, which may be that of any other tensor of the framework."""
+"""The key of memory that a framework does not enumerate, which may belong to any other tensor of the framework."""
 
 
 def memory_of(value: object) -> frozenset[int | str]:
@@ -354,7 +353,7 @@ _UNKNOWN = frozenset([UNKNOWN])
 def share_memory(one: object, other: object) -> bool:
     """Return whether two values may share memory.
 
-    Tensors of one framework do, unless it enumerates all memory that each of them holds.
+    Tensors of one framework may, unless it enumerates the memory of each of them.
     """
     mine, theirs = memory_of(one), memory_of(other)
     if not mine.isdisjoint(theirs):
@@ -386,27 +385,27 @@ class ObjectStore:
         """Return the entry stored under an id, or None."""
         self._tagged: dict[str, set[Id]] = {}
         self._ended: deque[tuple[Id, str, float, Id | None]] = deque(maxlen=MAX_REMEMBERED)
-        """Which objects were removed, why and when, and who held them."""
+        """Removed objects, with the reason, the time and the holder."""
         self._released: deque[tuple[Id, str, float, Id | None]] = deque(maxlen=MAX_REMEMBERED)
         self.alike: dict[int, list[Stored]] = {}
         """The entries with the same ``key``."""
         self._by_memory: dict[int | str, list[Stored]] = {}
         """The entries that use some memory; complete after ``_index_memory``."""
         self._moved: dict[int, Stored] = {}
-        """The entries whose memory is not known or may have changed, by Python id."""
+        """The entries whose memory is unknown or may have changed, by Python id."""
         self._retaining: set[int] = set()
-        """The keys of objects inside of graphs that retain their gradients."""
+        """The keys of objects inside graphs that retain their gradients."""
         self._described: dict[Id, Stored] = {}
         self._held: dict[int, Stored] = {}
-        """The objects that running commands refer to or have computed, by Python id; some are not stored any more."""
+        """The objects that running commands refer to or have computed, by Python id; some are no longer stored."""
         self._held_again: Counter[int] = Counter()
-        """How many more commands hold each of them."""
+        """The number of additional commands that hold each of them."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
         self.added = 0
-        """How many objects were stored, including those that were removed again."""
+        """The number of objects ever stored."""
         self.listener: Callable[[Stored, bool], None] | None = None
-        """Is told which object was added, changed or removed, and whether its memory was written to."""
+        """Called with each object that was added, changed or removed, and whether its memory was written to."""
 
     def put(self, id: Id, entry: Stored) -> None:
         """Store ``entry`` under an unused id."""
@@ -429,7 +428,6 @@ class ObjectStore:
             self.note(entry)
 
     def _identify(self, entry: Stored) -> None:
-        """Find the key and the layers of a new entry."""
         value = entry.value
         framework = frameworks_of_types.get(type(value))
         if framework is not None:
@@ -444,14 +442,14 @@ class ObjectStore:
 
     @staticmethod
     def _note_layers(entry: Stored) -> None:
-        """Set the status of a chain; its private layer restricts it."""
+        """Set the status of a chain; a private layer restricts it."""
         users = get_allowed_users(entry.value)
         if users is not None:
             entry.restrict(users if entry.access is None else entry.access & users)
         entry.status |= LAYERED | (REMOTE if _is_remote(entry.value) else 0)
 
     def hold(self, entry: Stored) -> None:
-        """Keep an object in the index of memory until it is dropped, also if it is not stored, or is removed."""
+        """Keep an object in the memory index until it is dropped, even if it is not stored, or is removed."""
         key = _id(entry)
         if key in self._held:
             self._held_again[key] += 1
@@ -476,7 +474,7 @@ class ObjectStore:
         self._identify(entry)
 
     def note(self, entry: Stored, written: bool = False) -> None:
-        """Note that an object was added or has changed, and whether its memory was written to."""
+        """Note that an object was added or changed, and whether its memory was written to."""
         if self.listener is not None:
             self.listener(entry, written)
 
@@ -494,7 +492,7 @@ class ObjectStore:
         return entry
 
     def explain_missing(self, id: Id, reader: Id | None = None) -> ObjectNotFoundError:
-        """Return the error that says why an object is not here; ``reader`` learns only about objects of its own."""
+        """Return the error that says why an object is missing; ``reader`` only learns about its own objects."""
         ends = [
             f"{why} at {_to_clock(moment)}"
             for gone, why, moment, holder in (*self._ended, *self._released)
@@ -550,7 +548,7 @@ class ObjectStore:
     def may_receive_grad(self, leaves: Sequence[Tensor] | None) -> list[Stored]:
         """Return the entries that may receive gradients, including removed objects whose gradients are still in use.
 
-        ``leaves`` are the tensors that a backward pass reaches, or None if these are not known.
+        ``leaves`` are the tensors that a backward pass reaches; None if unknown.
         """
         if self._orphans:
             self._orphans = [entry for entry in self._orphans if shares_gradient(entry)]
@@ -611,7 +609,7 @@ class ObjectStore:
         self.note(entry)
 
     def find_reserved(self, tags: Iterable[str]) -> list[tuple[str, Stored]]:
-        """Return those of ``tags`` under which the worker itself has published objects, with each object."""
+        """Return the objects that the worker itself has published under any of ``tags``, with the tag."""
         tagged = [(tag, self._entries[id]) for tag in tags for id in self._tagged.get(tag, ())]
         return [(tag, entry) for tag, entry in tagged if entry.published and entry.publisher is None]
 
@@ -625,7 +623,6 @@ class ObjectStore:
         return self._in_order(set.intersection(*map(self._find_matches, parts)))
 
     def _in_order(self, ids: Iterable[Id]) -> list[Id]:
-        """Return ids in the order in which the objects were stored."""
         return sorted(ids, key=lambda each: self._entries[each].number)
 
     def clear(self, why: str) -> None:
@@ -638,11 +635,11 @@ class ObjectStore:
         return {id: entry.value for id, entry in self._entries.items()}
 
     def iter_since(self, number: int) -> Iterator[Stored]:
-        """Yield the objects that were stored after the one with this number, the newest first."""
+        """Yield the objects stored after the one with this number, newest first."""
         return itertools.takewhile(lambda entry: entry.number > number, reversed(self._entries.values()))
 
     def iter_all(self) -> Iterator[Stored]:
-        """Return all entries, each once, also those that only running commands hold."""
+        """Yield all entries once, including those that only running commands hold."""
         stored = self._entries
         return itertools.chain(stored.values(), [e for e in self._held.values() if stored.get(e.id) is not e])
 
@@ -705,7 +702,7 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
             access = parent.access if access is None else access & parent.access
         others = parent.sources
         if others is sources or sources <= others:
-            sources = others  # The larger set itself: the next comparison is then one of identity.
+            sources = others  # The larger set itself: the next comparison is by identity.
         else:
             joined = sources | others
             sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources, others)
@@ -723,7 +720,7 @@ def _limit_sources(joined: Sources, one: Sources, other: Sources) -> Sources:
     """Limit the number of sources; keep all failures, and all published and private objects.
 
     Prefer common sources: in a loop, the data recurs in each step and temporary objects do not. A full set to which
-    the other adds only temporary objects stays the same object, so that the next comparison is one of identity.
+    the other adds only temporary objects stays the same object, so that the next comparison is by identity.
     """
     for full, added in ((one, other - one), (other, one - other)):
         if MORE in full and len(full) >= MAX_SOURCES and not any(map(_is_lasting, added)):
@@ -736,7 +733,7 @@ def _limit_sources(joined: Sources, one: Sources, other: Sources) -> Sources:
 def _is_lasting(source: object) -> bool:
     if type(source) is Source:
         return source.published or source.private
-    return type(source) in (FailedSource, str) and source != MORE  # A text names what is not stored here.
+    return type(source) in (FailedSource, str) and source != MORE  # A text names a source that is not stored here.
 
 
 def _to_clock(moment: float) -> str:
@@ -770,7 +767,7 @@ def keeps_gradient(plain: Tensor) -> bool:
 def is_leaf(plain: Tensor) -> bool:
     """Return whether a plain tensor is a leaf of a graph.
 
-    Torch raises for a view that was made and changed under ``no_grad``; it is not a leaf.
+    Torch raises for a view that was created and changed under ``no_grad``; it is not a leaf.
     """
     try:
         return bool(getattr(plain, "is_leaf", False))

@@ -12,13 +12,14 @@ from syft_core.exceptions import ConnectionLostError
 from syft_core.peer import Id, Peer
 
 TURN_SECONDS = 0.05
-"""After how many seconds a command that consists of many steps lets others go first."""
+"""Seconds after which a command of many steps yields to others."""
 is_wanted: ContextVar[Callable[[], bool]] = ContextVar("is_wanted", default=lambda: True)
-"""Returns whether anybody waits for the result of the command that this thread executes; set by a server.
+"""Returns whether anyone waits for the result of this thread's command; set by a server.
 
-That it is called is a sign of life. It may raise an error that says why nothing goes on."""
+Each call is a sign of life. It may raise an error that says why the command must end.
+"""
 OWNER = ""
-"""Has the turns of threads that do not act for a peer: the owner's program, the page."""
+"""The user of threads that do not act for a peer: the owner's program, the page."""
 
 
 def yield_turn() -> None:
@@ -28,22 +29,20 @@ def yield_turn() -> None:
 
 
 class FairLock(RLock):  # type: ignore[misc]  # not final when it runs
-    """A reentrant lock: users take turns with it, and the threads of one user get it in the order in which they came.
+    """A reentrant lock: users take turns with it, and the threads of one user get it in the order of arrival.
 
-    A plain ``RLock`` wakes a thread that waits, but the one that released the lock can take it again first: on a busy
-    machine it does so every time, and the other waits for as long as there are commands. Here, whoever releases the
-    lock while others wait chooses the next one, who belongs to another user than the last if there is one.
+    A plain ``RLock`` wakes a waiting thread, but the one that released the lock can take it again first: on a busy
+    machine it does so every time, and the other waits for as long as there are commands. Here, the releasing thread
+    chooses the next one, which belongs to a different user than the last if possible.
     """
 
     def __init__(self) -> None:
         self.queue: dict[Id, deque[Event]] = {}
-        """The threads that wait, by user; the user whose turn it is comes first."""
+        """The waiting threads, by user; the user whose turn it is comes first."""
         self._last: Id | None = None
-        """The user who had the last turn."""
         self._next: Event | None = None
-        """The thread that was chosen, until it has the lock."""
+        """The chosen thread, until it has the lock."""
         self._mutex = allocate_lock()
-        """Held while the queue changes."""
 
     def of(self, peer: Peer) -> _Turns:
         """Return a context that holds the lock in the turns of a peer's user."""
@@ -72,7 +71,7 @@ class FairLock(RLock):  # type: ignore[misc]  # not final when it runs
             self.queue.setdefault(user, deque()).append(turn)
             is_free = self._next is None
         try:
-            # It may have been released before this thread was in the queue.
+            # It may have been released before this thread was queued.
             is_taken = (is_free and self.acquire(False)) or (turn.wait(seconds) and self.acquire())
         finally:
             self._leave(user, turn)
@@ -121,5 +120,5 @@ class _Turns:
 
 
 def _user_of(peer: Peer) -> Id:
-    """Return the user to whom the turns of a peer belong; a client without a user has turns of its own."""
+    """Return the user whose turns a peer uses; a client without a user has its own."""
     return peer.payer or f"worker {peer.original.id}"

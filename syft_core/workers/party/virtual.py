@@ -94,7 +94,6 @@ class VirtualWorker(BaseWorker):
             self.forget_locations()
 
     def _has_option(self, option: str, value: Any) -> bool:
-        """Return whether this worker has an option with this value."""
         if option == "data":
             held = self.object_store.values().values()
             return all(any(obj is kept for kept in held) for obj in value or ())
@@ -125,4 +124,3 @@ class VirtualWorker(BaseWorker):
 
 
 _OPTIONS = list(inspect.signature(BaseWorker).parameters)[2:]
-"""The names of the positional options after the hook and the id."""

@@ -1,8 +1,8 @@
-"""Waiting: a command lets others use its worker while it waits, and what it refers to is held until it ends.
+"""Waiting: a command lets others use its worker while it waits, and holds the objects it refers to until it ends.
 
-A handler that asks another party, or gives a turn, does so in a block ``with worker.waiting():``. No handler has to
-remember which of its objects another command may drop, change or make private meanwhile: the first block holds them
-all, and each block looks at them again when it ends.
+A handler asks other parties, or yields its turn, in a block ``with worker.waiting():``. No handler has to remember
+which of its objects another command may drop, change or make private meanwhile: the first block holds them all, and
+each block checks them again when it ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """What a command holds since it first waited: all objects to which its message refers, and its part of a quota."""
+    """The holdings of a command since it first waited: all objects its message refers to, and its share of a quota."""
 
     def __init__(self, worker: Worker, message: Message, peer: Peer) -> None:
         if not message.facts.waits:
@@ -36,16 +36,16 @@ class Held:
             worker.object_store.hold(entry)
 
     def look(self) -> tuple[object, ...]:
-        """Return what must stay as it is while others go first: which values, who may have them, and the policy."""
+        """Return everything that must not change meanwhile: values, the users who may have them, and the policy."""
         return self._worker.custom_policy, *map(_look, self._entries)
 
     def require_unchanged(self, before: object) -> None:
-        """Raise if another command has changed what ``look`` returned before."""
+        """Raise if another command has changed the result of ``look``."""
         if self.look() != before:
             raise OperandChangedError.during(self._message.facts.text(self._message), self._worker.id) from None
 
     def end(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         if self._reservation is not None:
             self._reservation.release()
         for entry in self._entries:
@@ -53,11 +53,11 @@ class Held:
 
 
 NOTHING: Held | None = None
-"""What a command holds that has not waited."""
+"""The holdings of a command that has not waited."""
 
 
 class Waiting:
-    """A ``with`` block in which a command does not have the lock of its worker, and acts for its sender elsewhere.
+    """A ``with`` block in which a command does not hold its worker's lock, and acts for its sender elsewhere.
 
     Raises at the end if another command has changed the status of an operand meanwhile.
     """

@@ -37,9 +37,9 @@ from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import Policy, find_policy, unless_private
 
 MAX_SESSIONS = 4096
-"""How many clients a worker remembers; the oldest is forgotten first."""
+"""The maximum number of clients that a worker remembers; the oldest is forgotten first."""
 MAX_POISONED = 4096
-"""How many commands without results are remembered per client: more than a client sends without waiting."""
+"""The number of failed commands to remember per client: more than a client sends without waiting."""
 
 
 SessionKey: TypeAlias = "Id | Mandate"
@@ -63,13 +63,13 @@ class ClientState:
     """The state that a worker keeps for a client that sends frames."""
 
     form_epoch: int = 0
-    """How often a form changed in a way the client could not infer."""
+    """The number of form changes that the client could not infer."""
     gradient_epoch: int = 0
-    """How often a gradient changed in a way the client could not infer."""
+    """The number of gradient changes that the client could not infer."""
     failed: Failure | None = None
     """The first failure not yet reported to the client; until it is, no commands are executed."""
     poisoned: deque[tuple[range, Failure]] = field(default_factory=partial(deque, maxlen=MAX_POISONED))
-    """The results of commands that failed or were skipped, with the failure that caused it."""
+    """The ids of results that failed or skipped commands did not create, with the failure that caused it."""
 
     def poison(self, ids: range, failure: Failure) -> None:
         """Record that objects were not created because of ``failure``."""
@@ -77,7 +77,7 @@ class ClientState:
             self.poisoned.append((ids, failure))
 
     def find_cause(self, error: Exception) -> Failure | None:
-        """Return the failure because of which an object is missing, if ``error`` says so and it was expected."""
+        """Return the failure that explains a missing object, if ``error`` is about an expected one."""
         missing = error.id if isinstance(error, ObjectNotFoundError) else None
         if type(missing) is not int:
             return None
@@ -89,19 +89,19 @@ Stage: TypeAlias = Callable[..., Any]
 
 
 class Part(Protocol):
-    """What a feature keeps on a worker."""
+    """The part of a feature on a worker."""
 
     def __init__(self, worker: Worker) -> None: ...
 
     def forget(self, peer: Id) -> None:
-        """Forget a client that has gone."""
+        """Forget a client that has left."""
 
 
 P = TypeVar("P", bound=Part)
 
 
 class OwnerDesk(Part, Protocol):
-    """What the desk of a worker offers its owner; the feature that has it is ``syft_worker.desk``."""
+    """The interface of a worker's desk for its owner; implemented in ``syft_worker.desk``."""
 
     @property
     def requests(self) -> Outcome:
@@ -109,7 +109,7 @@ class OwnerDesk(Part, Protocol):
 
     @property
     def rules(self) -> Outcome:
-        """The rules of the owner that approve releases in advance."""
+        """The owner's rules that approve releases in advance."""
 
     def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Approve a request."""
@@ -118,7 +118,7 @@ class OwnerDesk(Part, Protocol):
         """Deny a request."""
 
     def withdraw(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
-        """Take back an approval that was not used yet."""
+        """Withdraw an unused approval."""
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
         """Add a rule."""
@@ -128,11 +128,11 @@ class OwnerDesk(Part, Protocol):
 
 
 Pause: TypeAlias = Any
-"""What a guard knows about a command that waits."""
+"""A guard's record of a waiting command."""
 
 
 class Guard(Protocol):
-    """Limits what peers use of a worker, and knows what it is executing; see ``operating/quotas.py``."""
+    """Limits the resources of a worker that peers use, and knows what it executes; see ``operating/quotas.py``."""
 
     def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         """Call the handler of a message, or raise if the sender has used up a quota."""
@@ -141,38 +141,38 @@ class Guard(Protocol):
         """Reserve what a message needs while it waits; raise unless it fits."""
 
     def pause(self, sender: Peer, is_idle: bool) -> Pause:
-        """Take note that the command of a sender releases the lock; ``is_idle`` says that it computes nothing."""
+        """Record that a sender's command releases the lock; ``is_idle`` means that it computes nothing meanwhile."""
 
     def resume(self, pause: Pause) -> None:
-        """Take note that the command that was paused goes on."""
+        """Record that the paused command continues."""
 
     def rest(self, sender: Peer) -> None:
-        """Wait until the sender, who lets others go first, may use more of the worker."""
+        """Wait until a yielding sender may use more of the worker."""
 
     def watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
-        """Call a function that works on a message without handling it; called under the lock of the worker."""
+        """Call a function that processes a message without handling it; called with the worker's lock."""
 
     def meter(self, proceed: Stage, execution: Any) -> Nested:
         """Run an operation with its operands, unless it may not run."""
 
     def reserve(self, sender: Peer, name: str, amounts: Amounts) -> Reservation:
-        """Hold what a command needs while it runs, and what its results need; raise unless it fits."""
+        """Reserve the needs of a running command and of its results; raise unless they fit."""
 
     def admit(self, peer: Peer, number: int) -> float:
-        """Take note of the next batch of a client; return how many seconds to wait before executing it."""
+        """Record the next batch of a client; return the delay in seconds before executing it."""
 
     def refuse_connection(self, user: str, others: int) -> str | None:
-        """Return why a user with ``others`` connections may not have one more, or None."""
+        """Return why a user with ``others`` connections may not open another, or None."""
 
     def forget(self, peer: Id) -> None:
-        """Forget a client that has gone."""
+        """Forget a client that has left."""
 
     def limit_message(self, user: str) -> int | None:
-        """Return how many bytes of objects one message of a user may have; None means no limit."""
+        """Return the maximum size in bytes of the objects in a user's message; None means no limit."""
 
 
 def _part(name: str, bit: int, is_set: Callable[[Any], object] = bool) -> Any:
-    """Return an attribute of a worker that sets a bit of its status."""
+    """Define an attribute of a worker that sets a bit of its status."""
     kept = f"_{name}"
 
     def write(worker: Worker, value: object) -> None:
@@ -191,9 +191,9 @@ class Worker:
     serializer: str | None = None
     """The tensor serializer for messages to peers; None means the framework's default."""
     status: int = 0
-    """What is special about this worker; see ``workers/party/status.py``."""
+    """Special properties of this worker; see ``workers/party/status.py``."""
     guard = _part("guard", QUOTA)
-    """Limits what peers use, if anything does."""
+    """Limits the resources that peers use, or None."""
     save = _part("save", STORAGE)
     """Writes changed objects to disk, if the worker keeps them there; called after each command, under the lock."""
     ledger = _part("ledger", JOURNAL, attrgetter("file"))
@@ -222,15 +222,15 @@ class Worker:
         self.object_store = ObjectStore(id)
         self.ledger = Ledger(str(id)) if ledger is None else ledger
         self.covered: set[int] = set()
-        """The identities of messages with whose answers something leaves that a rule covers, until they are settled."""
+        """The identities of unsettled messages whose answers contain objects that leave by a rule."""
         self.is_owner: Callable[[Peer], bool] = lambda peer: peer.id == self.id
-        """Returns whether a peer has the rights of the owner, who decides about releases; the transport knows."""
+        """Returns whether a peer has the rights of the owner, who decides about releases; set by the transport."""
         self.guard = self.save = None
         self.is_stopping = False
         self.command: tuple[Message, Peer] | None = None
         """The message that is being executed under the lock, and its sender."""
         self.held: Held | None = None
-        """What that command holds, if it has waited."""
+        """The holdings of that command, if it has waited."""
         self.is_handing_over = False
         """Whether the lock is held until the tensors that a handler returns have been handed over."""
         self.tickets = Tickets()
@@ -318,7 +318,8 @@ class Worker:
     def waiting(self, is_idle: bool = False) -> Waiting:
         """Return a ``with`` block in which the command that is being executed waits, and others use this worker.
 
-        In it, requests to other parties are made on behalf of the sender. ``is_idle`` says that it computes nothing.
+        In the block, requests to other parties are made on behalf of the sender. ``is_idle`` means that the command
+        computes nothing meanwhile.
         """
         return Waiting(self, is_idle)
 
@@ -335,7 +336,7 @@ class Worker:
         return None if peer.id == self.id and not peer.behalf else self.guard
 
     def reserve(self, sender: Peer, name: str, objects: int = 0, size: int = 0) -> Reservation:
-        """Hold room for what a command needs until it ends; raise if that exceeds the quota of the sender."""
+        """Reserve room for a command until it ends; raise if that exceeds the sender's quota."""
         amounts = Amounts(objects, size)
         guard = self.guard_of(sender)
         return Reservation({}, amounts) if guard is None else guard.reserve(sender, name, amounts)
@@ -356,7 +357,7 @@ class Worker:
             part.forget(peer.id)
 
     def part(self, kind: type[P]) -> P:
-        """Return what a feature keeps on this worker, created when it is first asked for."""
+        """Return a feature's part of this worker, created on first use."""
         found = self._parts.get(kind)
         if found is None:
             found = self._parts.setdefault(kind, kind(self))
@@ -366,13 +367,13 @@ class Worker:
 
     @property
     def desk(self) -> OwnerDesk:
-        """Where the owner reviews release requests, and decides on them; see docs/release.md."""
+        """The desk where the owner reviews and decides release requests; see docs/release.md."""
         desk: OwnerDesk = self.part(FEATURES.resolve("WorkerDesk"))
         return desk
 
     @property
     def requests(self) -> Outcome:
-        """The release requests of peers; short for ``desk.requests``, as the methods below."""
+        """The release requests of peers; short for ``desk.requests``, like the methods below."""
         return self.desk.requests
 
     @property
@@ -381,18 +382,18 @@ class Worker:
         return self.desk.rules
 
     def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
-        """Approve a peer's request, given itself or by id: the peer can fetch it, once.
+        """Approve a peer's request, given as an object or by id: the peer can fetch the result once.
 
-        If ``digest``, the ``request.digest`` of what was reviewed, is that of something else, raise an error.
+        Raise an error if ``digest`` is given and differs from the ``request.digest`` of the reviewed object.
         """
         self.desk.approve(request, by, digest, answer)
 
     def deny(self, request: object, answer: str, by: str | None = None, digest: str | None = None) -> None:
-        """Deny a peer's request; the error that they get says ``answer``."""
+        """Deny a peer's request; the error that the peer gets contains ``answer``."""
         self.desk.deny(request, answer, by, digest)
 
     def withdraw(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
-        """Take back an approval that was not used yet; the request is open again."""
+        """Withdraw an unused approval; the request is open again."""
         self.desk.withdraw(request, by, digest, answer)
 
     def allow(self, name: str, by: str | None = None, **conditions: Json) -> Outcome:
@@ -437,7 +438,7 @@ class Worker:
     def add_worker(self, worker: Worker | Location) -> Worker:
         """Add a worker or a location, and introduce it to all known workers.
 
-        Workers of this process that have no location of their own for it share this one.
+        Workers of this process without their own location for it share this one.
         """
         taken = self._known_workers.get(worker.id)
         borrowed = isinstance(taken, Location) and taken.client.id != self.id

@@ -1,6 +1,6 @@
-"""Call a function of the owner on stored objects: its stages, and what happens to its result.
+"""Call a function of the owner on stored objects, in stages.
 
-authorize   refuse what the sender may not call, or use
+authorize   refuse functions and objects that the sender may not use
 keep        store the tensors of the result; other values leave if the sender may read all that they depend on
 conceal     an error does not disclose private values
 run         call the function
@@ -86,9 +86,9 @@ def _keep(proceed: Stage, task: FunctionCall) -> Nested:
 
 
 def _is_foreign(result: Tensor, operands: Sequence[Tensor]) -> bool:
-    """Return whether a result may have memory of an operand that its framework does not recognize as such.
+    """Return whether a result may share memory with an operand in a way that its framework does not recognise.
 
-    No framework recognizes the memory of another one: `torch.from_numpy` shares that of an array.
+    No framework recognises the memory of another one: `torch.from_numpy` shares that of an array.
     """
     framework = framework_of(result)
     if any(is_tensor(each) and framework_of(each) is not framework for each in operands):
@@ -99,7 +99,7 @@ def _is_foreign(result: Tensor, operands: Sequence[Tensor]) -> bool:
 
 
 def _let_values_leave(task: FunctionCall, result: Any) -> None:
-    """Let the values in a result leave with the answer. No rule can cover them: they were never stored, or reviewed."""
+    """Let the values in a result leave with the answer; no rule covers them, as they were not stored or reviewed."""
     values = [leaf for leaf in leaves(result) if not build_rule(leaf)]
     whole = Stored(values[0] if len(values) == 1 else values, task.holder, lineage_of(task.parents))
     whole.id = task.message.id
@@ -120,7 +120,7 @@ def _let_values_leave(task: FunctionCall, result: Any) -> None:
 def _conceal(proceed: Stage, task: FunctionCall) -> Nested:
     """Replace an error about objects that the sender may not have: its text and its type may depend on their values.
 
-    That the function failed depends on them, too, and cannot be hidden: the ledger records it.
+    The failure itself depends on them, too, but cannot be hidden: the ledger records it.
     """
     try:
         return proceed(task)
@@ -138,9 +138,9 @@ def _run(task: FunctionCall) -> Nested:
 
 
 def _protect(task: FunctionCall) -> Nested:
-    """Return the arguments, with copies of those that others may have who may not have all.
+    """Return the arguments; copy those that may be read by someone who may not read all of them.
 
-    The function may write into them, or into their gradients, and nothing says what.
+    The function may write into any argument or gradient, without declaring it.
     """
     worker, peer, operands = task.worker, task.peer, list(zip(task.parents, task.operands, strict=True))[1:]
     access, *_ = lineage_of(task.parents[1:])

@@ -51,7 +51,7 @@ def track(proceed: Stage, execution: Execution) -> Nested:
 
 
 def _run_and_compare(proceed: Stage, execution: Execution) -> Nested:
-    """Run an operation that writes; tell clients in other processes, which remember forms, if it changes the form."""
+    """Run an operation that writes; if a form changes, notify clients in other processes, which cache forms."""
     worker, written = execution.worker, execution.written
     forms = snapshot_forms(written) if worker.sessions else None
     try:
@@ -63,7 +63,6 @@ def _run_and_compare(proceed: Stage, execution: Execution) -> Nested:
 
 
 def _note_autograd(execution: Execution) -> None:
-    """Record that the autograd state of objects has changed, or that an attribute was set."""
     worker, store = execution.worker, execution.worker.object_store
     store.note_move(*execution.parents)
     for parent in execution.parents:
@@ -79,7 +78,7 @@ def _note_autograd(execution: Execution) -> None:
 def _invalidate_graphs(execution: Execution) -> None:
     """Make backward passes fail that need the values of the targets before these become private.
 
-    The lineage of their results is that of the old values. Not every operation lets the framework notice its writes.
+    The lineage of their results is that of the old values, and the framework does not notice all writes.
     """
     for end in [end for target in execution.written if (end := plain_end(target)) is not None]:
         for sharing in (end, *[plain_end(entry.value) for entry in execution.worker.object_store.find_sharing(end)]):
@@ -126,7 +125,7 @@ def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen:
 
 
 def propagate(worker: Worker, changed: Sequence[Stored]) -> None:
-    """Pass the lineage of changed objects, which is the same for all, on to everything that shares their memory."""
+    """Pass the common lineage of changed objects on to everything that shares their memory."""
     store = worker.object_store
     found = {id(entry): entry for target in changed for entry in store.find_sharing(target.value)}
     for entry in found.values():
@@ -136,7 +135,6 @@ def propagate(worker: Worker, changed: Sequence[Stored]) -> None:
 
 
 def _version(value: object) -> int | None:
-    """Return how often a tensor was changed, or None if that is not counted."""
     end = plain_end(value)
     return 0 if end is None else change_count(end)
 

@@ -23,7 +23,7 @@ _NO_KWARGS: Kwargs = {}
 
 
 class Execution(Task):
-    """A task that runs an operation, whose pointers have been replaced by the stored objects they point to."""
+    """A task that runs an operation, with its pointers replaced by the stored objects they refer to."""
 
     __slots__ = (
         "_ends", "_is_readable", "_written", "args", "count", "found_memo", "kwargs", "lineage", "modes",
@@ -45,16 +45,14 @@ class Execution(Task):
         self.modes: str | None = None
         """The modes of the sender; None if they are those of this thread."""
         self.lineage: Lineage = NO_LINEAGE
-        """The lineage of the results."""
         self.result = 0
         """The id of the first result."""
         self.count = -1
-        """The number of results that the sender has predicted, and with it the effects on forms and gradients."""
+        """The sender's predicted number of results; a prediction includes the effects on forms and gradients."""
         self._written: list[Any] | None = None
         self._ends: list[Tensor] | None = None
         self._is_readable: bool | None = None
         self.found_memo: Memo | None = None
-        """The memo, if it has been looked up."""
 
     def read(self, message: Run) -> None:
         """Find the objects among the arguments of a command."""
@@ -74,7 +72,7 @@ class Execution(Task):
         self.lineage = lineage_of(self.parents)
 
     def store(self, value: Tensor, place: int) -> Nested:
-        """Store the result at this place among all results, and return what replaces it in the reply."""
+        """Store a result at this position, and return its replacement in the reply."""
         entry = Stored(value, self.holder, self.lineage)
         if self.peer.behalf:
             entry.giver = self.peer
@@ -87,12 +85,12 @@ class Execution(Task):
         return self.worker.object_store.entry(placed.id)
 
     def require_free(self, count: int) -> None:
-        """Raise unless that many results can be stored."""
+        """Raise unless ``count`` results can be stored."""
         self.worker.object_store.require_free(range(self.result, self.result + count))
 
     @property
     def memo(self) -> Memo:
-        """What stages know about all calls of this signature; looked up once, before the operation runs."""
+        """Known facts about all calls of this signature; looked up once, before the operation runs."""
         if self.found_memo is None:
             self.found_memo = recall(signature_of(self.op, self.args, self.kwargs))
         return self.found_memo
@@ -119,7 +117,7 @@ class Execution(Task):
 
     @property
     def ends(self) -> list[Tensor]:
-        """The plain tensors in which these arguments end, without those that end at another worker."""
+        """The plain tensors at the ends of these arguments, except those on other workers."""
         if self._ends is None:
             self._ends = [target for target in self.written if framework_types.get(type(target))]
             if len(self._ends) < len(self.written):
@@ -134,7 +132,7 @@ class Execution(Task):
 
 
 def restore_if_failed(ends: list[Tensor]) -> AbstractContextManager[Any]:
-    """Return a context for an operation that may fail after it has resized a tensor: it gets its former size."""
+    """Return a context for an operation that may fail after resizing a tensor, to restore its size."""
     return framework_of(ends[0]).restore_forms(ends) if ends else nullcontext()
 
 

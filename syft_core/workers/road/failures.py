@@ -4,9 +4,9 @@
 find ``x`` by bisection. So callers who may not have the values get zeros of the inferred form, connected to autograd
 like the real result. A ``FailedSource`` is added to the lineage of the zeros and of everything computed from them.
 
-Whether an operation failed is a value, too. What leaves by a decision of the owner (a request, a rule, a policy of
-their own) leaves as it is, zeros or not: recorded and counted like any other value. Only users who may have everything
-that the zeros were computed from get the error instead.
+Whether an operation failed is a value, too. An object that leaves by a decision of the owner (a request, a rule, a
+custom policy) leaves unchanged, zeros or not, recorded and counted like any other value. Only users who may have
+everything that the zeros were computed from get the error instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def answer_failure(execution: Execution, error: Exception) -> Nested:
     op, worker = execution.op, execution.worker
     if is_safe_to_raise(error):
         raise  # noqa: PLE0704  # re-raises `error`
-    if op.differentiates:  # It cannot fail because of values: those passes were refused.
+    if op.differentiates:  # Passes that can fail because of values were refused.
         if (about_graph := execution.framework.explain_backward(error)) is not None:
             _raise_without_context(about_graph)
         _raise_without_context(ValueRefusedError.failed(op.name, str(worker.id), type(error).__name__))
@@ -50,7 +50,7 @@ def answer_failure(execution: Execution, error: Exception) -> Nested:
 
 
 def is_safe_to_raise(error: Exception) -> bool:
-    """Return whether an error reveals no value: ours do not, except that a value is outside a domain."""
+    """Return whether an error reveals no value: ours do not, except for a value outside a domain."""
     return isinstance(error, SyftError) and not isinstance(error, DomainError)
 
 
@@ -99,7 +99,7 @@ def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
     """Raise if an operation failed while computing an object that the caller may have without an approval.
 
-    A policy of the owner's own may let an object leave whose operands it keeps: then the failure is a value.
+    A custom policy may release an object but withhold its operands: then the failure is a value.
     """
     if entry.status & FAILED and worker.custom_policy is None:
         raise OperationFailedError.on_the_way_to(id, worker.id, map(str, entry.failures))

@@ -61,7 +61,7 @@ def track_gradients(proceed: Stage, execution: Execution) -> Nested:
 
 
 def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_GradCandidate]]:
-    """Run a backward pass, and track which gradients it changes; return its result, and the copies among them."""
+    """Run a backward pass, tracking the gradients it changes; return its result, and the copies among them."""
     worker, peer, parents, lineage = execution.worker, execution.peer, execution.parents, execution.lineage
     before = _find_candidates(execution)
     access, sources, _ = lineage
@@ -100,7 +100,6 @@ def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_Gra
 
 
 def _find_candidates(execution: Execution) -> list[_GradCandidate]:
-    """Return the objects whose gradients a pass may change."""
     worker, peer = execution.worker, execution.peer
     lent = execution.parents[0].lent if execution.parents else ()
     initiators = _find_initiators(peer, lent) if lent else [peer]
@@ -116,7 +115,6 @@ def _find_candidates(execution: Execution) -> list[_GradCandidate]:
 
 
 def _find_leaves(execution: Execution) -> list[Tensor] | None:
-    """Return the tensors to which a pass may add gradients, or None if these are not known."""
     roots, inputs, _ = execution.framework.parse_backward(execution.op, execution.args, execution.kwargs)
     ends = [plain_end(leaf) for leaf in leaves((roots, inputs)) if leaf is not None]
     if any(end is None for end in ends):
@@ -139,7 +137,7 @@ def _find_initiators(peer: Peer, lent: Iterable[tuple[Id, Peer]]) -> list[Peer]:
 def _give_back(worker: Worker, message: Message, sender: Peer, copies: list[_GradCandidate]) -> None:
     """Send the new gradients of copies to their origins, where the backward pass continues.
 
-    All are copied before the first is sent: others, who go first then, may change them or their restrictions.
+    All are copied before the first is sent: other commands may run meanwhile and change them or their restrictions.
     """
     leaving = [_prepare_gradient(worker, message, sender, old) for old in copies]
     sent = [leave(task)[0] for task in leaving]
@@ -159,7 +157,6 @@ def _give_back(worker: Worker, message: Message, sender: Peer, copies: list[_Gra
 
 
 def _prepare_gradient(worker: Worker, message: Message, sender: Peer, old: _GradCandidate) -> Leaving:
-    """Return the task of sending a new gradient to the origin of a copy."""
     receiver = old.entry.origin._location
     gradient = old.end.grad if old.copy is None else old.end.grad - old.copy
     peer = _peer_of(receiver)

@@ -73,7 +73,7 @@ def keep_result(execution: Execution, result: Nested) -> Nested:
 
 
 def _require_facts(execution: Execution, parts: list[Any]) -> None:
-    """Refuse results that may be values; the op table lists the operations whose booleans depend on values."""
+    """Refuse results that may be values; the op table lists operations whose booleans depend on values."""
     op = execution.op
     if not (op.states_fact or execution.is_readable):
         parts = [part for part in parts if part is not None and part is not NotImplemented]

@@ -21,7 +21,7 @@ Compute = Callable[[], Any]
 
 
 def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[Tensor]) -> bool:
-    """Return whether objects other than ``targets`` may share the memory of ``ends``, plain tensors of theirs."""
+    """Return whether objects other than ``targets`` may share memory with ``ends``, the targets' plain tensors."""
     alike = worker.object_store.alike
     for target in targets:
         if len(alike.get(target.key, ())) > 1:
@@ -30,7 +30,7 @@ def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[
 
 
 def is_new(result: Tensor, execution: Execution) -> bool:
-    """Return whether a plain tensor certainly shares no memory with an operand, and none of these has changed."""
+    """Return whether a plain tensor certainly shares no memory with an operand, and no operand has changed."""
     if execution.op.alters_autograd or any(result is operand for operand in execution.operands):
         return False
     framework = framework_of(result)
@@ -55,7 +55,7 @@ def guard(entry: Stored, protected: Sequence[Stored]) -> None:
 
 
 def confine(proceed: Stage, execution: Execution) -> Nested:
-    """Prevent an operation from reading memory outside its operands, or memory that was not initialized."""
+    """Prevent an operation from reading memory outside its operands, or uninitialized memory."""
     op, worker = execution.op, execution.worker
     if op.uninitialized:
         return _clear(proceed(execution))
@@ -73,7 +73,6 @@ def confine(proceed: Stage, execution: Execution) -> Nested:
 
 
 def _clear(result: Nested) -> Nested:
-    """Set a newly allocated tensor to zero, so that it shows no old memory."""
     end = plain_end(result)
     framework_of(end).clear(end)
     return result

@@ -1,4 +1,4 @@
-"""The one road of everything that a message asks of a worker: the stages that its status requires, and no others.
+"""The procedure for every task that a message requests of a worker: the stages that its status requires, and no others.
 
 A *stage* is a function ``stage(proceed, task)`` that does its part before and after the stages inside it, which it runs
 with ``proceed(task)``. The innermost one takes the task alone. Each kind of task has stages of its own:
@@ -25,8 +25,9 @@ from syft_core.workers.party.worker import Stage
 from syft_core.workers.road.task import Kind, Task
 
 ListStages: TypeAlias = "Callable[[Any, int, Any], list[Stage | None]]"
-"""A function of an operation, or None, a status and an op table, or None. It returns stages, outermost first; the first
-one authorizes the task, or is None if that is not needed."""
+"""A function of an operation or None, a status, and an op table or None. It returns stages, outermost first; the first
+one authorizes the task, or is None if that is not needed.
+"""
 
 
 def execute(task: Task) -> Nested:
@@ -60,12 +61,12 @@ _by_kind: dict[Kind, ListStages] = {}
 
 
 def register_stages(kind: Kind, list_stages: ListStages) -> None:
-    """Say through which stages tasks of a kind go. Those that run something without an operation run their function."""
+    """Set the stages of a kind of task. Tasks without an operation run their function."""
     _by_kind[kind] = list_stages
 
 
 def add_stage(bit: int, stage: Stage, kinds: Collection[Kind] | None = None) -> None:
-    """Add a stage for tasks with objects that have a bit of ``status.add_bit``: of all kinds, or of some."""
+    """Add a stage for tasks with objects that have a bit of ``status.add_bit``: for all kinds, or for some."""
     _added.append((bit, stage, kinds))
     _procedures.clear()
 

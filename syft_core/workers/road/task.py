@@ -1,4 +1,4 @@
-"""Task: what a message asks of a worker, with the stored objects that it uses, on its way through the stages."""
+"""Task: a message's request to a worker, with the stored objects it uses, on its way through the stages."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 class Task:
-    """Something that a message asks of a worker: who asks, with which stored objects, and their joined status.
+    """A message's request to a worker: the sender, the stored objects, and their joined status.
 
-    Its kind, its operation if it has one, and its status decide through which stages it goes: ``procedure.py``.
+    Its kind, its operation if it has one, and its status determine its stages; see ``procedure.py``.
     """
 
     __slots__ = (
@@ -53,18 +53,17 @@ class Task:
         self, worker: Worker, peer: Peer, kind: Kind, parents: Iterable[Stored] = (), function: Function | None = None
     ) -> None:
         self.worker, self.peer, self.kind, self.function = worker, peer, kind, function
-        """``function`` takes the task, and does what is asked after all stages have permitted it."""
+        """``function`` takes the task, and does the work once all stages have permitted it."""
         self.op: Op | None = None
         self.framework: FrameworkAttributes | None = None
         self.holder = peer.id
         self.alias: str | None = None
-        """The framework to which all tensors must belong, if there is one."""
+        """The framework to which all tensors must belong, if any."""
         self.name = ""
         """The operation that requires it."""
         self.parents: list[Stored] = []
-        """The stored objects, in order."""
         self.operands: list[Tensor] = []
-        """The argument for each of them: the object itself, or an attribute of it."""
+        """The argument for each parent: the object itself, or an attribute of it."""
         self.status = worker.status | DELEGATED if peer.behalf else worker.status
         found = list(parents)
         self.add_operands(found, [entry.value for entry in found])
@@ -100,7 +99,7 @@ class Task:
         return tuple(values)
 
     def add_operands(self, found: Iterable[Stored], operands: Iterable[Tensor]) -> None:
-        """Add stored objects, each with the argument that it is or whose attribute it is; leave out numbers."""
+        """Add stored objects, each with the argument that it is or whose attribute it is; skip numbers."""
         status, holder = self.status, self.holder
         for entry, operand in zip(found, operands, strict=True):
             if type(operand) is not float and type(operand) is not int:
@@ -115,7 +114,7 @@ class Task:
     def _resolve_leaf(self, leaf: Tensor) -> Nested:
         if id_here(leaf, self.worker.id) is not None:
             return self.resolve((leaf,))[0]
-        if getattr(leaf, "child", None) is not None:  # A chain in the message may restrict what is computed from it.
+        if getattr(leaf, "child", None) is not None:  # A chain in the message may restrict its results.
             require_elsewhere(self.worker, leaf)
             self._require_framework(leaf)
             entry = Stored(leaf, None)
@@ -130,7 +129,7 @@ class Task:
         return leaf
 
     def _require_framework(self, value: Tensor) -> None:
-        """Refuse a tensor of another framework: the result could share its memory, which neither would recognize."""
+        """Refuse a tensor of another framework: neither framework would recognise shared memory."""
         if self.alias is not None and (found := framework_of(value).ALIAS) != self.alias:
             raise MixedLayersError.frameworks(self.name, self.alias, found)
 
@@ -153,8 +152,8 @@ def attribute(value: object, name: str | None) -> Tensor:
 def _alias(value: Tensor) -> Tensor:
     """Return another tensor with the memory and the history of an attribute.
 
-    A gradient must not become an object itself: that could be made to need gradients, which nobody tracks after it was
-    removed.
+    A gradient must not become an object itself: that could be made to require gradients, which nobody tracks after its
+    removal.
     """
     if is_framework_tensor(type(value)):
         return framework_of(value).alias(value)

@@ -40,7 +40,7 @@ class DryRun(NamedTuple):
 def require_undisclosed(execution: Execution, is_known: bool = False) -> None:
     """Refuse an operation whose result would disclose values that the sender may not have.
 
-    ``is_known`` means that a call of the same signature was permitted before, so its form discloses nothing.
+    ``is_known`` means that a call of this signature was permitted before, so its form discloses nothing.
     """
     op = execution.op
     if not is_known and op.disclosure(execution.args, execution.kwargs) != "nothing":
@@ -65,7 +65,7 @@ def require_forms(execution: Execution, result: Nested, expected: list[Form | No
         return result
     found = _forms(result)
     if [_strides(known) for known in found] == [_strides(known) for known in expected]:
-        expected[:] = found  # The next result has the same form, and not one of the meta device.
+        expected[:] = found  # The next result has this form, not one of the meta device.
         return result
     if [_shape(known) for known in found] != [_shape(known) for known in expected]:
         raise ValueRefusedError.form(execution.op.name, str(execution.worker.id), execution.op.instead)
@@ -118,7 +118,7 @@ def _forms(result: Nested) -> list[Form | None]:
 def rehearse(execution: Execution) -> DryRun:
     """Run a call without data, then on examples; return the run on an example. Errors caused by forms are raised.
 
-    Return the run without data if there are no examples, or if those that work have results of other shapes.
+    Return the run without data if there are no examples, or if the successful ones have results of other shapes.
     """
     dry_run = _run_dry(execution)
     found = _run_on_examples(execution)
@@ -132,7 +132,7 @@ def _shapes(run: DryRun) -> list[Any]:
 
 
 def _run_dry(execution: Execution) -> DryRun:
-    """Run a call without data. Errors caused by forms are raised; a call that needs values is refused."""
+    """Run a call without data. Raise errors caused by forms; refuse a call that needs values."""
     op, framework = execution.op, execution.framework
     framework.warm_up()
     call = execution.args, execution.kwargs
@@ -161,7 +161,7 @@ def _run_dry(execution: Execution) -> DryRun:
 def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
     """Run a call on examples of its forms until it works; return the error if all fail alike, None if undecided.
 
-    One of them may fail in another way, for instance because all ones are out of range.
+    A single example may fail in another way, for instance because all its ones are out of range.
     """
     call = execution.args, execution.kwargs
     if any(isinstance(leaf, execution.framework.generators) for leaf in leaves(call)):
@@ -186,7 +186,7 @@ def _run_on_examples(execution: Execution) -> DryRun | Exception | None:
 
 _DIGITS = re.compile(r"\d+")
 EXAMPLES = 4
-"""How many kinds of examples there are: zeros, ones, identity matrices, different numbers."""
+"""The number of kinds of examples: zeros, ones, identity matrices, different numbers."""
 
 
 class _NoExampleError(Exception):
@@ -203,7 +203,7 @@ def _make_example(execution: Execution, kind: int, argument: object) -> Tensor:
 
 
 def _run_in_place_of(execution: Execution, replace: Callable[[Nested], Tensor]) -> DryRun:
-    """Run a call with other arguments: ``replace`` is given forms in place of tensors."""
+    """Run a call with other arguments: ``replace`` receives forms in place of tensors."""
     op, framework, modes = execution.op, execution.framework, execution.modes
     args, kwargs = map_leaves(partial(_replace, execution, replace), (execution.args, execution.kwargs))
     context = nullcontext() if modes is None else framework.apply_modes(modes, args, kwargs)
@@ -213,7 +213,6 @@ def _run_in_place_of(execution: Execution, replace: Callable[[Nested], Tensor]) 
 
 
 def _replace(execution: Execution, replace: Callable[[Nested], Tensor], leaf: Tensor) -> Nested:
-    """Return a replacement for an argument; of a chain, for its end."""
     end = plain_end(leaf)
     if end is None:
         return replace(leaf)

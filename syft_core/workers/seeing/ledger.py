@@ -39,7 +39,7 @@ _JOURNAL, _READ_LAST = Later("syft_core.ledgers.journal:Journal"), Later("syft_c
 
 
 class Grant(NamedTuple):
-    """The approval of the owner with which something leaves that the policy keeps."""
+    """The owner's approval with which an object leaves that the policy withholds."""
 
     request: str
     """The id of the release request or, with a rule, of this use of it."""
@@ -47,35 +47,36 @@ class Grant(NamedTuple):
     rule: str = ""
     """The name of the rule, if it is one."""
     is_repeated: bool = False
-    """Whether the object has left before, and was not acknowledged."""
+    """Whether the object has left before without being acknowledged."""
 
 
 class Departure(NamedTuple):
-    """An object, its value or the attribute that leaves, and the approval that permits it."""
+    """An object, the departing value or attribute, and the approval that permits it."""
 
     entry: Stored
     value: Any
     grant: Grant | None = None
     copy: Stored | None = None
-    """The reviewed copy, with the lineage that it had then, if that leaves instead."""
+    """The reviewed copy, with its lineage at that time, if that leaves instead."""
 
 
 Sync: TypeAlias = Literal["departures", "always", "never"]
-"""Which entries must be on disk, not only handed to the operating system, before the worker goes on: departures with
-the decisions about them, all or none."""
+"""The entries that must be on disk, not only handed to the operating system, before the worker continues: departures
+and the decisions about them, all, or none.
+"""
 MAX_NAME = 256
-"""How many characters of the tags of a source an entry contains: peers choose them."""
+"""The maximum length of a source's tags in an entry: peers choose them."""
 MAX_REMEMBERED = 10_000
-"""How many departures are in memory: peers cause them."""
+"""The maximum number of departures in memory: peers cause them."""
 MAX_REFUSALS = 10
-"""How many refusals of a user get a line of their own in ``REFUSAL_SECONDS``; the others are counted in one line."""
+"""The number of a user's refusals in ``REFUSAL_SECONDS`` that are recorded singly; one line counts the others."""
 REFUSAL_SECONDS = 60.0
 MAX_REFUSED = 16
-"""How many objects of one refusal are described."""
+"""The maximum number of objects described for one refusal."""
 
 
 def describe_departure(leaving: Sequence[Departure], peer: Peer, to: str, reason: str) -> list[Entry]:
-    """Return what to record when objects leave, or attributes of them, each with the approval that permits it."""
+    """Return the entries to record when objects, or their attributes, leave, each with the approval that permits it."""
     now, who, entries = time.time(), str(peer), []
     lineages: dict[Sources, Table] = {}
     for found, value, grant, copy in leaving:
@@ -114,12 +115,12 @@ def _add_grant(left: Entry, grant: Grant) -> Entry:
 
 
 def join_sources(entries: Iterable[Stored]) -> Sources:
-    """Return what objects were computed from."""
+    """Return the joined sources of objects."""
     return frozenset([source for entry in entries for source in entry.sources])
 
 
 def describe_lineage(found: Sources, to: str, reason: str) -> Table:
-    """Return fields of an entry: sources, failed operations, where the object goes, why, and the sources' tags."""
+    """Return fields of an entry: sources, failed operations, destination, reason, and the sources' tags."""
     sources, failed = split_failures(found)
     ids = tuple([getattr(source, "id", source) for source in sources])
     names = tuple(map(tags_of, sources))
@@ -127,14 +128,14 @@ def describe_lineage(found: Sources, to: str, reason: str) -> Table:
 
 
 def split_failures(found: Sources) -> tuple[list[Any], int]:
-    """Return the sources of something in order, and how many different operations failed while it was computed."""
+    """Return the ordered sources, and the number of different operations that failed."""
     sources = [source for source in order_sources(found) if type(source) is not FailedSource]
     return sources, len(found) - len(sources)
 
 
 @lru_cache(maxsize=64)
 def order_sources(sources: Sources) -> list[Any]:
-    """Return sources in the order in which they were made; first those that are not stored here."""
+    """Return sources in order of creation; those that are not stored here come first."""
     numbered = [source for source in sources if hasattr(source, "serial")]
     return [*sorted(sources.difference(numbered), key=str), *sorted(numbered, key=attrgetter("serial"))]
 
@@ -159,7 +160,7 @@ class _Refused(NamedTuple):
     kinds: Counter[str]
 
     def describe(self) -> list[Entry]:
-        """Return the entry that counts those without a line of their own, if there are any."""
+        """Return the entry that counts the unrecorded refusals, if there are any."""
         more = self.kinds.total() - MAX_REFUSALS
         if more <= 0:
             return []
@@ -172,9 +173,9 @@ class _Refused(NamedTuple):
 class Ledger(EntryList):
     """The departures of one worker, oldest first. It prints as a table and renders in a notebook.
 
-    With a path, every entry is also appended to that file, before the object leaves; refusals and release requests are
-    only there. What cannot be written does not leave. All entries, also of earlier runs, are in the file:
-    ``read_ledger(path)``. In memory are the last departures only.
+    With a path, every entry is also appended to that file before the object leaves; if it cannot be written, the object
+    does not leave. Refusals and release requests are recorded only in the file. ``read_ledger(path)`` yields all
+    entries, including those of earlier runs; only the last departures are kept in memory.
     """
 
     def __init__(
@@ -184,10 +185,10 @@ class Ledger(EntryList):
         self._sync = sync
         self._lock = threading.Lock()
         self.held: dict[int, list[Entry]] = {}
-        """What leaves with the answers to messages, by the identity of the message."""
+        """The pending departures with the answers to messages, by the identity of the message."""
         self._refused: dict[str, _Refused] = {}
         self.histories: dict[str, LedgerHistory] = {}
-        """What each rule has taken from the file when it was opened, if there was anything."""
+        """The history that each rule has read from the file when it was opened, if any."""
         self.file = None if path is None else _JOURNAL(path, owner, self._recall, limit)
 
     def _recall(self, line: Table) -> None:
@@ -213,35 +214,35 @@ class Ledger(EntryList):
                 self.departures += len(departed)
 
     def hold(self, message: Message, departed: list[Entry]) -> None:
-        """Keep what is to be recorded when the answer to a message leaves: it may still fail."""
+        """Hold entries until the answer to a message leaves, which may still fail."""
         self.held[id(message)] = departed
 
     def commit(self, message: Message) -> None:
-        """Record what leaves with the answer to a message, which is ready; raise if that fails."""
+        """Record the departures with the answer to a message, which is ready; raise if that fails."""
         departed = self.held.pop(id(message), None)
         if departed is not None:
             self.record(*departed)
 
     def forget(self, messages: Iterable[Message]) -> None:
-        """Forget what would have left with the answers to messages, but did not."""
+        """Cancel the pending departures with the answers to messages."""
         if self.held:
             for message in messages:
                 self.held.pop(id(message), None)
 
     def withdraw(self, entries: Sequence[Entry], why: str) -> None:
-        """Record that sending objects failed, which are recorded as departed: they may not have arrived."""
+        """Record that sending objects failed that are recorded as departed: they may not have arrived."""
         with self._lock:
             kept = [line for line in self._lines if all(line is not entry for entry in entries)]
             self.departures -= len(self._lines) - len(kept)
             self._lines = deque(kept, self._lines.maxlen)
-        with suppress(LedgerError):  # The journal has logged it, and the earlier entries say too much, not too little.
+        with suppress(LedgerError):  # The journal has logged it; the earlier entries say too much, not too little.
             failed = [entry._replace(reason=f"{entry.reason}: {why}", event="undelivered") for entry in entries]
             self.record(*[entry._replace(when=time.time()) for entry in failed])
 
     def record_refusal(self, store: ObjectStore, ids: Iterable[Id], peer: Peer, kind: str, reason: str) -> None:
         """Record that a peer was refused something; the refusal stands even if it cannot be recorded.
 
-        A peer can cause any number of refusals, so most of them are only counted. They do not use the last part of the
+        A peer can cause any number of refusals, so most of them are only counted. They do not use the last space on the
         disk, which departures need.
         """
         if not self.admit_refusal(peer, kind):
@@ -260,7 +261,7 @@ class Ledger(EntryList):
             self.record(refused)
 
     def admit_refusal(self, peer: Peer, kind: str) -> bool:
-        """Count a refusal; return whether it gets a line of its own."""
+        """Count a refusal; return whether to record it singly."""
         self.count_refusals()
         who = peer.original.user or str(peer.original)
         known = self._refused.setdefault(who, _Refused(time.monotonic(), peer, Counter()))
@@ -268,7 +269,7 @@ class Ledger(EntryList):
         return known.kinds.total() <= MAX_REFUSALS
 
     def count_refusals(self, seconds: float = REFUSAL_SECONDS) -> None:
-        """Record how many refusals have no line of their own, for users whose first one is ``seconds`` old."""
+        """Record the number of uncounted refusals, for users whose first one is ``seconds`` old."""
         now = time.monotonic()
         for who, refused in list(self._refused.items()):
             if now - refused.since >= seconds and self._refused.pop(who, None) is not None:

@@ -35,10 +35,10 @@ Restrictions of private tensors are checked first: a policy cannot lift them.
 """
 P = TypeVar("P", bound=Policy)
 MAX_HOPS = 16
-"""How many workers may forward a request."""
+"""The maximum number of workers that may forward a request."""
 
 MAX_TAGS = 64
-"""How many tags an object may have."""
+"""The maximum number of tags of an object."""
 
 
 class ObjectOwner(Protocol):
@@ -60,14 +60,14 @@ class ObjectOwner(Protocol):
 
 
 def unless_private(verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
-    """Let everything leave except private objects and what was computed from them; the default."""
+    """Let everything leave except private objects and values computed from them; the default."""
     if stored.access is None or verb not in _LEAVING or peer.user in stored.access:
         return None
     return "it is private, or was computed from something private, and you are not among its allowed users"
 
 
 def hides_objects(policy: P) -> P:
-    """Mark a policy that hides objects by refusing "describe" and "search": peers must not guess the ids of those."""
+    """Mark a policy that hides objects by refusing "describe" and "search", so that peers cannot guess their ids."""
     policy.hides = True  # type: ignore[attr-defined]  # functions have attributes
     return policy
 
@@ -110,7 +110,7 @@ def find_policy(policy: Policy | str) -> Policy:
 
 
 def refusal(worker: ObjectOwner, verb: Verb, stored: Stored, peer: Peer, value: object) -> str | None:
-    """Return why a peer, or one on whose behalf it acts, may not do something; None if all may."""
+    """Return why a peer, or one on whose behalf it acts, may not do something; None if all of them may."""
     if not (stored.status | worker.status) & RESTRICTED:
         return None
     renew_access(stored)
@@ -124,7 +124,7 @@ def refusal(worker: ObjectOwner, verb: Verb, stored: Stored, peer: Peer, value: 
 
 
 def renew_access(stored: Stored) -> None:
-    """Note who may have a private object that was sent or loaded: its owner may have changed the allowed users."""
+    """Update who may have a sent or loaded private object: its owner may have changed the allowed users."""
     if stored.access is not None and stored.sources is stored.root:
         users = get_allowed_users(stored.value)
         stored.restrict(stored.access if users is None else users)  # A result in its place has no such layer.
@@ -202,7 +202,7 @@ def require_right_to_tag(worker: ObjectOwner, stored: Stored, sender: Peer, tags
 
 
 def require_free_tags(worker: ObjectOwner, tags: Iterable[str], sender: Peer, stored: Stored) -> None:
-    """Raise if these are too many, or the worker itself has published an object under one: it could be confused."""
+    """Raise if there are too many tags, or the worker itself has published an object under one, to avoid confusion."""
     if len(stored.tags.union(tags)) > MAX_TAGS:
         raise TagNotPermittedError.to(str(sender), stored.id, str(worker.id), f"the limit is {MAX_TAGS} tags")
     for tag, published in () if sender.id == worker.id else worker.object_store.find_reserved(tags):
@@ -225,7 +225,7 @@ def is_findable(worker: ObjectOwner, stored: Stored, party: Peer) -> bool:
 
 
 def is_hidden(worker: ObjectOwner, stored: Stored, sender: Peer) -> bool:
-    """Return whether the policy hides an object: the sender may not describe it, and cannot find it otherwise."""
+    """Return whether the policy hides an object that the sender cannot find otherwise."""
     if worker.custom_policy is None or refusal(worker, "describe", stored, sender, stored.value) is None:
         return False
     parties = sender.chain
@@ -255,7 +255,7 @@ def require_identity(claimed: str | None, sender: Peer, id: object, worker: str)
 
 
 def require_delegable(message: Message, sender: Peer) -> None:
-    """Raise if a message that is sent on behalf of others concerns only who sends it."""
+    """Raise if a message sent on behalf of others concerns only its sender."""
     if message.facts.is_personal:
         raise TicketError.personal(type(message).__name__, str(sender))
 
@@ -263,7 +263,7 @@ def require_delegable(message: Message, sender: Peer) -> None:
 def require_few_hops(worker: ObjectOwner, message: Message, sender: Peer) -> None:
     """Raise if a forwarded request has been here before, or was forwarded too often.
 
-    A backward pass may come back, because it can cross copies on alternating workers.
+    A backward pass may return, because it can cross copies on alternating workers.
     """
     if type(message) is Release:
         return

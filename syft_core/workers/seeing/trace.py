@@ -20,7 +20,7 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.seeing.tracing import traces
 
 MAX_EVENTS = 20_000
-"""How many messages a trace records; the rest is only counted."""
+"""The maximum number of messages in a trace; the rest is only counted."""
 
 
 class Trace(EventList):
@@ -85,7 +85,7 @@ def summary(message: Message) -> str:
 
 
 def redact(message: Message) -> Message:
-    """Return a copy of a message for a log: pointers without a lease, and forms in place of tensors."""
+    """Return a copy of a message for a log, with pointers without leases, and forms in place of tensors."""
 
     def without_data(leaf: Tensor) -> Nested:
         if isinstance(leaf, ObjectPointer):
@@ -118,7 +118,6 @@ def _find_role(facts: MessageFacts) -> str:
 
 
 def _form_there(location: Location, ids: Sequence[int | str]) -> str:
-    """Return the forms of objects on a worker, if it is in this process."""
     store: Any = getattr(location.face, "object_store", ())
     return _forms([store.entry(id).value for id in ids if id in store])
 
@@ -129,14 +128,12 @@ def _forms(values: Sequence[object]) -> str:
 
 
 def _objects(message: Message) -> tuple[Id, ...]:
-    """Return the ids of the objects that a message uses, with the attribute of each, if it means one."""
     pointers = [leaf for leaf in leaves(message.operands) if isinstance(leaf, ObjectPointer | Here)]
     named = [_place(id, getattr(message, "attr", None)) for id in message.facts.uses(message, "")]
     return (*named, *[_place(leaf._id_at_location, leaf.point_to_attr) for leaf in pointers])
 
 
 def _results(message: Message) -> tuple[Id, ...]:
-    """Return the ids of new objects, as far as they are known before the answer."""
     if message.facts.stores_results:
         return ()
     return tuple(message.expected) or message.facts.creates(message, "")

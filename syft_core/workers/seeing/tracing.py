@@ -1,4 +1,4 @@
-"""Which traces are active; recording itself is loaded when there is one, or a log that needs it."""
+"""The active traces; the code that records is loaded when there is one, or a log that needs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from syft_core.features import Later
 from syft_core.values import Nested
 
 traces: list[Nested] = []
-"""The active traces, each a ``Trace``."""
 record = Later("syft_core.workers.seeing.trace:record")
 summary = Later("syft_core.workers.seeing.trace:summary")
 redact = Later("syft_core.workers.seeing.trace:redact")

@@ -1,4 +1,4 @@
-"""Visibility: an object that a policy hides from a peer does not exist for that peer, whatever the message.
+"""Visibility: for a peer from which a policy hides an object, the object does not exist, whatever the message.
 
 ``require_visible`` is called for every message before its handler, so that an object that is hidden and one that does
 not exist give the same answer.
@@ -33,7 +33,7 @@ def require_visible(worker: ObjectOwner, message: Message, sender: Peer) -> None
 
 
 def find_ids(worker: ObjectOwner, message: Message) -> list[Id]:
-    """Return the ids of all objects of a worker to which a message refers."""
+    """Return the ids of all objects of a worker that a message refers to."""
     pointed_to = [id_here(leaf, worker.id) for leaf in leaves(message.operands)]
     return [*message.facts.uses(message, worker.id), *[id for id in pointed_to if id is not None]]
 
@@ -41,8 +41,8 @@ def find_ids(worker: ObjectOwner, message: Message) -> list[Id]:
 def require_choosable(worker: ObjectOwner, ids: Iterable[Id], sender: Peer) -> None:
     """Raise if an id is a name, and the worker hides objects.
 
-    An id that is taken is refused, so who chooses the id of a hidden object learns that it exists. Names, which owners
-    choose, can be guessed; numbers have 62 random bits.
+    An id that is taken is refused, so choosing the id of a hidden object would reveal that it exists. Names, which
+    owners choose, can be guessed; numbers have 62 random bits.
     """
     if sender.id != worker.id and getattr(worker.custom_policy, "hides", False):
         for id in ids:
