@@ -215,7 +215,6 @@ class AdditiveSharingTensor(SharedTensor):
         return values[0] if len(values) == 1 else values
 
     def _join(self, results: Sequence[Nested], axis: int) -> Nested:
-        """Return the results of a protocol for parts of a value as those for all of it."""
         if type(results[0]) is tuple:
             return tuple([self._join(parts, axis) for parts in zip(*results, strict=True)])
         first, *others = results
@@ -378,12 +377,10 @@ def _require_ring(dtype: str) -> None:
 
 
 def _select(id: Any, leaf: Tensor) -> Tensor:
-    """Return the share of a party; anything else is the same for all."""
     return leaf.child[id] if type(leaf) is AdditiveSharingTensor else leaf
 
 
 def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
-    """Turn one result for each party, of any nesting, into the same nesting of shared values."""
     if isinstance(parts[0], PointerTensor):
         result = AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group, first.protocol)
         result.memory, result.path = first.memory, None  # It may be a view.

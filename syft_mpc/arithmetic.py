@@ -219,7 +219,7 @@ def reduce(x: Integers, dim: Axes, keepdim: bool, options: Kwargs, function: Fun
 
 
 def _axes(dim: Axes, options: Kwargs) -> Axes:
-    """Return the axes that one framework calls ``dim``, and the other ``axis``; None means all."""
+    """Return the axes given as ``dim`` or ``axis``; None means all."""
     axes = dim if options.get("axis") is None else options["axis"]
     return (tuple(axes) or None) if isinstance(axes, Sequence) else axes
 
@@ -228,7 +228,6 @@ def _axes(dim: Axes, options: Kwargs) -> Axes:
 
 
 def _comparison(compare: Callable[..., Nested]) -> Function:
-    """Return a rule that compares two numbers: 1 where the result is true, and 0 elsewhere."""
     return lambda numbers, x, other: numbers.compare(compare, numbers.value(x), numbers.value(other))
 
 

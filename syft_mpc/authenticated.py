@@ -42,7 +42,6 @@ def _others(rank: int, count: int) -> list[int]:
 
 
 def _place(rank: int, other: int) -> int:
-    """Return the place of ``other`` among the others of ``rank``."""
     return other - (other > rank)
 
 
@@ -144,7 +143,6 @@ def _add(party: Role, x: Array, public: Array) -> Steps:
 
 
 def _apply(kernels: Kernels, op: Callable[..., Array], x: Array) -> Array:
-    """Apply a linear function to each row of an authenticated share."""
     return kernels.stack([op(row) for row in x], 0)
 
 
@@ -154,7 +152,6 @@ _register = partial(protocol, uses="nothing", has_helper=True, accuses=True)
 
 
 def _require_rows(party: Role, x: Array) -> None:
-    """Raise unless an operand has the rows of an authenticated share."""
     _require_words(x)
     count = 2 * party.count - 1
     if tuple(x.shape)[:1] != (count,):
@@ -171,7 +168,6 @@ def _parties(x: Spec) -> int:
 
 
 def _sends_opening(count: int, *shapes: Shape) -> int:
-    """Return the bytes of an opening, from all parties to all."""
     return count * (count - 1) * (8 * sum(map(prod, shapes)) + DIGEST.shape[0])
 
 

@@ -163,7 +163,6 @@ def send_at(value: Tensor, pointer: PointerTensor) -> PointerTensor:
 
 
 def _require_value(x: Tensor) -> None:
-    """Raise unless a public operand, or a value to be shared, consists of integers of 32 bits."""
     if isinstance(x, int):
         fits = abs(x) < 1 << (BITS - 1)
     else:

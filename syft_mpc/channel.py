@@ -140,7 +140,6 @@ class _Pool:
     """That of this party and the provider for the next one; the provider has dealt them, and forgotten it."""
 
     def covers(self, place: PreparedAt) -> bool:
-        """Return whether the correlation of a place is one of those that are left."""
         return place.number == self.next.number and 0 <= place.offset - self.next.offset < self.left
 
 
@@ -183,7 +182,6 @@ class Channel:
         self.kept = 0
         """How many bytes the masks take that this party has kept."""
         self._pools: dict[bytes, deque[_Pool]] = {}
-        """What is prepared, by form."""
         self._stock: dict[PreparedAt, PartyPayload] = {}
         """Corrections for it that the provider has sent to the first party."""
         self._awaited: set[PreparedAt] = set()
@@ -315,7 +313,7 @@ class Channel:
         self._pools.clear()
 
     def _claim(self, number: int) -> Seeds:
-        """Start a run under a number; return its seeds, and replace those of the channel."""
+        """Start a run under a number; return its seeds, and advance those of the channel."""
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
         if self._failure is not None and not issubclass(self._failure, CheatingError):
@@ -434,7 +432,6 @@ class Channel:
             self.held += weigh((correction,))
 
     def _expects(self, place: PreparedAt) -> bool:
-        """Return whether a correction is for a correlation that needs it, or is prepared later."""
         pools = [pool for pools in self._pools.values() for pool in pools]
         return place.number > self._last or place in self._awaited or any(pool.covers(place) for pool in pools)
 
@@ -475,7 +472,6 @@ class Channel:
         return found.share, found.opened
 
     def _forget_mask(self, number: int) -> None:
-        """Forget a mask, and what is prepared for products with it."""
         self._forms.pop(number, None)
         self._values.pop(number, None)
         self.masked.pop(number, None)
@@ -486,7 +482,7 @@ class Channel:
                     self.held -= weigh((self._stock.pop(place),))
 
     def _find_mask(self, number: int, spec: Spec) -> Array:
-        """Return the value of a mask, which the provider can compute again."""
+        """Return the value of a mask, recomputing it if it is no longer cached."""
         form = self._forms.get(number)
         if form is None or form.spec != spec:
             raise ProtocolError.unknown_mask(number)

@@ -161,7 +161,6 @@ class Reference:
         return double if type(leaf) is type(double) and "float" in str(leaf) else leaf
 
     def _is_mask(self, leaf: Tensor) -> bool:
-        """Return whether floats are all 0 or 1."""
         if not is_framework_tensor(type(leaf)) or not dtype_name(leaf).startswith("float"):
             return False
         return bool(((leaf == 0) | (leaf == 1)).all())

@@ -72,7 +72,6 @@ _NIBBLE = ["".join(part) for size in range(1, 5) for part in combinations("0123"
 
 
 def _count_bytes(count: int) -> int:
-    """Return how many bytes the bits of ``count`` elements take."""
     return -(-count // 8)
 
 
@@ -373,7 +372,6 @@ def unpack_bits(kernels: Kernels, packed: Array, shape: Shape, dtype: str) -> Ar
 
 
 def _pad(kernels: Kernels, lines: Array) -> Array:
-    """Append zeros to lines of elements, up to a multiple of 8."""
     rows, count = lines.shape
     missing = -count % 8
     return lines if not missing else kernels.concat([lines, kernels.zeros_like(lines, (rows, missing))], 1)
@@ -425,8 +423,6 @@ def _multiply(party: Role, public: Array, masks: Sequence[Array], plan: _Plan) -
 
 
 class _Plan(NamedTuple):
-    """How products are computed, by the places of arrays."""
-
     factors: list[int]
     """The factors among p0 to p3 and g0 to g3."""
     steps: list[tuple[list[int], list[int], list[int]]]

@@ -235,7 +235,6 @@ def _is_precision(base: object, digits: object) -> bool:
 
 
 def _is_valid(attributes: Kwargs) -> bool:
-    """Return whether received attributes can be those of a layer."""
     field, dtype = attributes["field"], attributes["dtype"]
     is_dtype = dtype is None or isinstance(dtype, type) or "dtype" in type(dtype).__name__.lower()
     is_ring = type(field) is str and field in RINGS
@@ -243,7 +242,6 @@ def _is_valid(attributes: Kwargs) -> bool:
 
 
 def _share_all(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-    """Turn public operands of a call with shared ones into shared ones."""
     layers = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, FixedPrecisionTensor)]
     shared = next((layer.child for layer in layers if integers.is_shared(layer.child)), None)
     if shared is None or all(integers.is_shared(layer.child) for layer in layers):
@@ -353,8 +351,6 @@ def _require_computable(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs, 
 
 
 def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Respond:
-    """Return the answer that calls a function with the integers of the layers."""
-
     def call(layer: FixedPrecisionTensor, *args: Nested, **kwargs: Nested) -> Nested:
         return function(layer.numbers, *args, **kwargs)
 

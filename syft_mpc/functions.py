@@ -45,13 +45,11 @@ def _sends(per_element: int, comparisons: int = 0) -> Callable[..., int]:
 
 
 def _count_sent(x: Spec, per_element: int, comparisons: int) -> int:
-    """Return the bytes for some numbers, and some comparisons at the same time, of each element."""
     count = prod(x.shape)
     return count * (per_element + 4 * (x.dtype == "int32")) + sends_comparison(comparisons * count)
 
 
 def _shift(party: Role, x: Array, number: int) -> Array:
-    """Add a public number."""
     return x + number if party.leads else x
 
 
@@ -207,7 +205,6 @@ class _Normal(NamedTuple):
     """[x < unit · 16^k] for k = 0, 1 …"""
 
     def weigh(self, weights: Sequence[int]) -> Array:
-        """Return weights[k]."""
         return _weigh(self.below, weights)
 
 

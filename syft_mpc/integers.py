@@ -78,7 +78,6 @@ def kernels_of(x: Integers) -> Kernels:
 
 
 def _send(value: Integers, pointer: PointerTensor) -> Integers:
-    """Return a public operand at the worker of a pointer."""
     return send_copy(value, pointer._syft_owner, pointer._location) if _is_tensor(value) else value
 
 

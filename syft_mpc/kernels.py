@@ -244,7 +244,6 @@ class Kernels:
         return self.reshape(self.permute(views, (1, 2, 3, 0, 4, 5)), shape), (batch, high, wide)
 
     def _multiply_groups(self, x: Array, y: Array) -> Array:
-        """Multiply two matrices for each group of channels."""
         return self.matmul(x[0, ...], y[0, ...]) if x.shape[0] == 1 else self.matmul(x, y)
 
     def fold(self, views: Array, shape: Sequence[int], stride: Pair, padding: Pair, dilation: Pair) -> Array:

@@ -138,7 +138,6 @@ def _find_divisor(numbers: Numbers, x: Integers, divisor: Integers) -> int:
 
 
 def _round_quotient(x: Integers, divisor: int, rounding: str) -> Integers:
-    """Divide by an integer, and round down, or towards 0."""
     if divisor < 0:
         x, divisor = integers.neg(x), -divisor
     if rounding == "floor":

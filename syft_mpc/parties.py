@@ -79,7 +79,6 @@ class _Links:
     kernels: Kernels
 
     def post(self, rank: int, number: int, payload: PartyPayload) -> None:
-        """Send a payload to the party of a rank."""
         location = self.worker.location_of(self.names[rank])
         if isinstance(location, LocalLocation):  # Arrays are never changed, so parties of one process may share them.
             channel = location.worker.part(Channels).find(self.client, self.id)

@@ -65,7 +65,6 @@ class FastestProduct:
         return best
 
     def _find_fastest(self, names: list[str], x: Array, y: Array, most: int) -> str:
-        """Return the fastest way for a part of a product, which takes little time."""
         lengths = [x.shape[-2], x.shape[-1], y.shape[-1]]
         while prod(lengths) > most:
             longest = lengths.index(max(lengths))

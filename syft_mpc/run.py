@@ -160,7 +160,6 @@ class ProtocolRun:
             self._signals.put(None)  # type: ignore[union-attr]  # only runs with a thread have an owner
 
     def _fail(self, error: Exception) -> None:
-        """End the run with an error, and tell the others."""
         self._end(error)
         self._steps.close()
         self._channel.notify(self._number, error)
@@ -176,7 +175,6 @@ class ProtocolRun:
         return not self.waits_for
 
     def _senders(self, request: Need | None) -> Sequence[int]:
-        """Return the ranks of those who contribute to a request."""
         if type(request) is Open or type(request) is OpenBits:
             return self._channel.opponents
         return (request.sender,) if type(request) is Receive else ()
@@ -265,7 +263,6 @@ class ProtocolRun:
     # --- correlations
 
     def _draw(self, draw: Draw) -> list[Array]:
-        """Return this party's shares of the free arrays of a correlation."""
         channel, demand = self._channel, draw.correlation
         free, _ = demand.forms
         if channel.rank == PROVIDER:
@@ -301,7 +298,6 @@ class ProtocolRun:
             self._draws.popleft().rest = self._corrections.popleft() or ()
 
     def _take_rest(self, request: Rest) -> Sequence[Array]:
-        """Return this party's shares of the dependent arrays of a correlation."""
         channel, draw = self._channel, request.draw
         _, dependent = draw.correlation.forms
         if channel.rank == PROVIDER:

@@ -95,7 +95,6 @@ def wrap(x: Array, y: Array) -> Array:
 
 
 def _bits(kernels: Kernels, x: Array, dtype: str) -> Array:
-    """Return the bits of the elements along a new first axis, the lowest first."""
     return kernels.stack([kernels.cast((x >> bit) & 1, dtype) for bit in range(BITS[dtype_name(x)])], 0)
 
 
@@ -516,7 +515,6 @@ def maxpool(party: Role, x: ShareOrSpec) -> Steps:
 
 
 def _padded(n: int) -> int:
-    """Return the power of two that is not less than n."""
     return 1 << (n - 1).bit_length()
 
 

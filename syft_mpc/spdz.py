@@ -264,7 +264,6 @@ def _plan_square(x: Shape, dtype: str, divisor: int) -> Correlation:
 
 
 def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: int) -> Correlation:
-    """Return what a product needs, and with a divisor also what its division needs."""
     return correlation if divisor == 1 else DividedProduct(correlation, TruncationMask(shape, divisor, dtype))
 
 

@@ -166,7 +166,6 @@ class Participation(ProtocolTask):
             raise failure
 
     def _reserve(self) -> Reservation:
-        """Hold room for what the protocol needs until it ends."""
         worker = self.worker
         if worker.guard is None:
             return worker.reserve(self.peer, self.name)
@@ -291,7 +290,6 @@ def _require_room_for_mask(worker: Worker, operand: Tensor, client: Peer) -> Non
 
 
 def _spec(part: object) -> Spec:
-    """Return the form of an operand, as the provider receives it."""
     if type(part) is tuple and len(part) == 2:
         shape, dtype = part
         fits = type(shape) is tuple and all(type(length) is int and 0 <= length < 1 << 32 for length in shape)

@@ -82,7 +82,6 @@ def turn(kernels: Kernels, angles: Array, count: int, odd: bool) -> Array:
 
 
 def _twice(cosine: Array, sine: Array) -> tuple[Array, Array]:
-    """Return the cosine and the sine of twice the angle."""
     product = cosine * sine
     return cosine * cosine - sine * sine, product + product
 

@@ -280,7 +280,6 @@ _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_s
 
 
 def _runner(name: str, func: Function) -> Function:
-    """Return a function that runs ``func`` with the checks that it needs."""
     *_, owner, last = ("", *name.split("."))
     run = partial(_count if last == "count_nonzero" else _run, func)
     if last in ACCUMULATES:
@@ -358,7 +357,7 @@ def _clear_gaps(result: Nested, args: object, kwargs: Any) -> None:
 
 
 def _is_object(leaf: Tensor) -> bool:
-    """Return whether a plain argument is an int that needs a Python object, or names the dtype of objects."""
+    """Return whether a plain argument is an int too large for 64 bits, or names the object dtype."""
     if type(leaf) is int:
         return leaf.bit_length() > 64
     if type(leaf) is not str or not ("O" in leaf or "object" in leaf):
@@ -394,7 +393,6 @@ _LARGEST_EXAMPLE = 1 << 26
 
 
 def _values(known: Form, kind: int) -> Tensor:
-    """Return values for an example: zeros, ones, identity matrices, different numbers."""
     if kind == 0 or known.dtype.kind not in "fciu":
         return np.array(0).astype(known.dtype)
     if kind == 1:
@@ -406,7 +404,6 @@ def _values(known: Form, kind: int) -> Tensor:
 
 
 def _fill(known: Form, value: Any) -> Tensor:
-    """Return a new array of a form, filled with ``value``."""
     ends = [(size - 1) * stride for size, stride in zip(known.shape, known.strides, strict=True) if size]
     first = -sum(min(end, 0) for end in ends)
     memory = bytearray(first + sum(max(end, 0) for end in ends) + known.dtype.itemsize)

@@ -356,7 +356,6 @@ _OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", 
 
 
 def _has_sublists(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Return whether the axes of ``einsum`` are given as lists of numbers."""
     return not (args and type(args[0]) is str)
 
 

@@ -70,8 +70,6 @@ class Curve(NamedTuple):
 
 
 def _compute(function: Callable[[float, float], float]) -> Callable[[NotForRelease, object], NotForRelease]:
-    """Return a method that computes with another number, and keeps the result private."""
-
     def compute(self: NotForRelease, other: object) -> NotForRelease:
         return NotForRelease(function(float(self), float(other))) if isinstance(other, Real) else NotImplemented
 
@@ -79,8 +77,6 @@ def _compute(function: Callable[[float, float], float]) -> Callable[[NotForRelea
 
 
 def _compare(function: Callable[[float, float], bool]) -> Callable[[NotForRelease, object], bool]:
-    """Return a method that compares with another number."""
-
     def compare(self: NotForRelease, other: object) -> bool:
         return function(float(self), float(other)) if isinstance(other, Real) else NotImplemented
 

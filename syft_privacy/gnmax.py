@@ -195,7 +195,6 @@ class _Shape:
         self.peaks = self._find_peaks(grid)
 
     def find_t(self, log_q: Floats) -> Floats:
-        """Return t for each log q."""
         return inverse_log_erfc(log_q + self.log_scale)
 
     def bound_change(self, t: Floats) -> Floats:
@@ -241,7 +240,6 @@ class _Shape:
         return found
 
     def _rdp(self, t: Floats) -> Floats:
-        """Return β(q)."""
         log_q = np.minimum(log_erfc(t) - self.log_scale, 0.0)
         return bound_rdp(log_q, self.sigma, np.asarray(self.order))
 

@@ -53,8 +53,6 @@ class AgentPlace:
 
 @dataclass
 class _Session:
-    """A client that has a key."""
-
     peer: Peer
     is_worker: bool
     """Whether it is a worker of the same owner, which may act for its clients."""

@@ -232,7 +232,6 @@ def _drop(token: str, begun: dict[Actor, Nested]) -> None:
 
 
 def _answer_requests(workers: weakref.ref[RayWorkers], actor: Actor, ids: frozenset[Id]) -> None:
-    """Answer what workers of an actor ask those of this process, until the actor ends."""
     while True:
         try:
             number, worker, other, received = actor.ask("next_request")

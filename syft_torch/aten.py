@@ -143,7 +143,6 @@ def _facts(op: Op) -> Facts:
 
 
 def _find_written(func: Any) -> list[tuple[int, Any]]:
-    """Return the positions and the descriptions of the arguments that a kernel writes."""
     arguments = enumerate(func._schema.arguments)
     return [(place, each) for place, each in arguments if each.alias_info and each.alias_info.is_write]
 

@@ -701,7 +701,6 @@ _USED_BY_NODE = 2
 
 
 def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Tensor:
-    """Return a leaf like ``tensor``, with its id, tags and description, but this data and gradient."""
     if type(tensor) is torch.nn.Parameter:
         data = torch.Tensor._make_subclass(torch.nn.Parameter, data, tensor.requires_grad)
     elif tensor.requires_grad:
@@ -1017,18 +1016,15 @@ _RUNS: dict[str, Function] = {
 
 
 def _storage_of(tensor: Tensor) -> Any:
-    """Return the storage of a tensor that has one of its own, else None."""
     return tensor.untyped_storage() if tensor.layout is _STRIDED else None
 
 
 def _clear_from(storage: Any, size: int) -> None:
-    """Set to zero what a storage has beyond its former size."""
     if storage is not None and storage.nbytes() > size:
         torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
 
 
 def _shrink(storage: Any, size: int) -> None:
-    """Give back what a storage has beyond its former size."""
     if storage.nbytes() > size:
         storage.resize_(size)
 

@@ -321,8 +321,6 @@ def describe(op: Op) -> Facts:
 
 @dataclass
 class _Description:
-    """One operation and its schemas."""
-
     op: Op
 
     @cached_property
@@ -344,7 +342,6 @@ class _Description:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the arguments, in order."""
         try:
             return [*inspect.signature(self.op.func).parameters]
         except (TypeError, ValueError):
@@ -535,7 +532,6 @@ _FORM_DEPENDS_ON = {
 
 
 def _takes_out_by_position(function: Any) -> bool:
-    """Return whether ``out`` can be passed to a Python function by position."""
     try:
         out = inspect.signature(function).parameters.get("out")
     except (TypeError, ValueError):

@@ -63,7 +63,6 @@ def _run_on_examples(op: Op, args: Nested, kwargs: Nested, found: list[Form], ma
 
 
 def _run(op: Op, args: Nested, kwargs: Nested, replace: Callable[[Tensor], Tensor]) -> list[Tensor]:
-    """Return the tensors of the result of a call, and its operands afterwards."""
     examples, named = map_leaves(replace, (args, kwargs))
     result = op.run(*examples, **named)
     pairs = zip(leaves((args, kwargs)), leaves((examples, named)), strict=True)
@@ -72,7 +71,6 @@ def _run(op: Op, args: Nested, kwargs: Nested, replace: Callable[[Tensor], Tenso
 
 
 def _make(leaf: Tensor, kind: int, make: Examples) -> Tensor:
-    """Return an example for a form."""
     if isinstance(leaf, torch.Generator):
         raise NotImplementedError("the program expects the numbers that it would draw")
     if isinstance(leaf, torch.Tensor):
@@ -100,5 +98,4 @@ def _is_contiguous(known: Form) -> bool:
 
 
 def _count_elements(known: Form) -> int:
-    """Return how many elements of memory a tensor spans."""
     return 1 + sum(max(int(size) - 1, 0) * int(stride) for size, stride in zip(known.shape, known.strides, strict=True))

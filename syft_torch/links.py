@@ -382,7 +382,6 @@ def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[AppliedFunctio
 
 
 def _remember(result: Nested, args: Any, kwargs: Kwargs) -> Nested:
-    """Copy the links of the operands to the results that are part of a graph."""
     if links := _links_of((args, kwargs)):
         for leaf in leaves(result):
             if _is_chain(leaf) and leaf.requires_grad:

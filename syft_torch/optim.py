@@ -31,7 +31,6 @@ def collocate(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _move_to(parameter: torch.nn.Parameter, value: object) -> Nested:
-    """Return optimizer state with every tensor moved to where the parameter is."""
     where = location_of(parameter)
 
     def move(leaf: Tensor) -> Nested:

@@ -159,7 +159,6 @@ class _Told(threading.local):
     depth = 0
 
     def enter(self) -> None:
-        """Tell them about this thread."""
         self.depth += 1
         with self._lock:
             if _Told._count == 0:
@@ -168,7 +167,6 @@ class _Told(threading.local):
             _Told._count += 1
 
     def leave(self) -> None:
-        """Tell them no longer."""
         self.depth -= 1
         with self._lock:
             _Told._count -= 1

@@ -79,7 +79,6 @@ def _find_holders(objects: Sequence[object]) -> tuple[list[nn.Module], list[torc
 def _find_all(
     modules: list[nn.Module], optimizers: list[torch.optim.Optimizer], objects: Sequence[object]
 ) -> tuple[list[nn.Module], list[torch.Tensor]]:
-    """Return all layers, and all tensors of modules, optimizers and lists of tensors, each once."""
     layers: dict[int, nn.Module] = {}
     found: list[Tensor] = [leaf for leaf in objects if isinstance(leaf, torch.Tensor)]
     for module in modules:

@@ -83,7 +83,6 @@ def _add_names(path: Path, owner: str, added: Mapping[str, Any]) -> str:
 
 
 def _split_at_class(path: Path, owner: str) -> tuple[str, str, str]:
-    """Return what a file has before the line that begins a class, this line, and the rest."""
     text = path.read_text(encoding="utf-8")
     found = re.search(rf"^class {owner}\b.*:\n", text, re.MULTILINE)
     if found is None:

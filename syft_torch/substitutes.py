@@ -290,7 +290,6 @@ class _Key(tuple[Any, Any]):
 
 @_maker
 def _group_by_worker(group: Function, tensorlists: Any, with_indices: bool = False) -> Nested:
-    """Group tensors by worker, and by their device and dtype on that worker."""
     leaders = tensorlists[0]
     if Wrapper not in map(type, leaders):
         return group(tensorlists, with_indices)

@@ -224,7 +224,6 @@ class Accounts:
         self._note_newest()
 
     def _count_requests(self) -> None:
-        """Count the copies that are kept for release requests."""
         for request in releases_of(self._worker).requests:
             for requested in request.objects:
                 if requested.value is not None:

@@ -51,7 +51,6 @@ def find_problems(config: WorkerConfig, peers: bool = True) -> list[str]:
 
 
 def _check_folders(config: WorkerConfig) -> list[str]:
-    """Return what is wrong with the places of ledger and store."""
     problems = []
     for name, folder in (("ledger", config.ledger and config.ledger.parent), ("store", _parent_of(config.store))):
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
@@ -80,7 +79,6 @@ def _check_approvals(config: WorkerConfig) -> list[str]:
 
 
 def _check_users(config: WorkerConfig) -> list[str]:
-    """Return which standing approvals are for nobody."""
     try:
         users = list_users(config)
     except (SyftError, OSError):  # The token file is a problem of its own.
@@ -107,7 +105,6 @@ def _collect(checks: list[Callable[[], object]]) -> Iterator[str]:
 
 
 def _check_access(config: WorkerConfig) -> list[str]:
-    """Return what is wrong with the token file and the certificates."""
     checks: list[Callable[[], object]] = []
     problems: list[str] = []
     if (tokens := config.token_file) is not None:

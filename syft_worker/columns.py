@@ -103,7 +103,6 @@ class ColumnRule:
         return self._to_number(name, self.missing)
 
     def _to_number(self, name: str, value: object) -> float:
-        """Return a value of the configuration file as it is stored."""
         if type(value) is str and self.kind in ("category", "date", "boolean"):
             try:
                 return self.parser()(value)

@@ -102,7 +102,6 @@ def run(args: argparse.Namespace) -> int | str:
 
 
 def _list_bans(config: WorkerConfig, as_json: bool) -> str:
-    """Return what is refused because it ended the process."""
     bans = _open_incidents(config)[1]
     if as_json:
         return json.dumps([ban.to_table() for ban in bans], indent=1)

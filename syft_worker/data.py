@@ -284,7 +284,6 @@ def _unusable(source: DataSource, why: str, advice: str) -> ConfigurationError:
 
 
 def _read(source: DataSource, hook: FrameworkHook) -> Iterator[SourcePart]:
-    """Yield the tensors of a source."""
     value = _call(source) if source.file is None else _read_file(source.file, source, hook)
     if isinstance(value, TableFile):
         yield SourcePart("", hook.create_table(value.numbers), value.columns)

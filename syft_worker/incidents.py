@@ -123,7 +123,6 @@ class Incidents:
         return iter(sorted(known, key=lambda incident: incident.when))
 
     def _select(self, incidents: Iterable[Incident]) -> list[Incident]:
-        """Return those that are not too old to count."""
         start = time.time() - self.seconds
         return [incident for incident in incidents if incident.when > start]
 

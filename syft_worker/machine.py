@@ -88,13 +88,11 @@ def _find_groups(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
 
 
 def _read_paths(root: Path) -> dict[str, PurePosixPath]:
-    """Return the group of this process for each controller; that of version 2 has an empty name."""
     lines = [line.split(":", 2) for line in _read(root / "proc/self/cgroup").splitlines()]
     return {name: PurePosixPath(line[2]) for line in lines if len(line) == 3 for name in line[1].split(",")}
 
 
 def _read_mounts(root: Path) -> Iterator[tuple[str, list[str], PurePosixPath, PurePosixPath]]:
-    """Yield the version, the controllers, the top group and the folder of each mount of control groups."""
     for line in _read(root / "proc/self/mountinfo").splitlines():
         mount, _, source = line.partition(" - ")
         fields, options = mount.split(" "), source.split(" ")

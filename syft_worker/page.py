@@ -314,7 +314,6 @@ class Page:
     def _respond_about(
         self, request: PageRequest, id: str, verb: str | None, cookie: str, headers: Headers, owner: Identity
     ) -> Response:
-        """Show a release request, or decide on it."""
         found = next((r for r in releases_of(self.server.worker).requests if r.id == id), None)
         if found is None:
             raise _refuse(404, "there is no such request")
@@ -329,7 +328,6 @@ class Page:
     def _show(
         self, request: PageRequest, found: ReleaseRequest, cookie: str, headers: Headers, looks: Identity | None = None
     ) -> Response:
-        """Return the page of a request; with the values if an owner ``looks`` at them, which is recorded."""
         worker = self.server.worker
         values = None if looks is None else self._locked(lambda: look_at(worker, found, looks.user))
         shown = describe_request(worker, found)
@@ -345,7 +343,6 @@ class Page:
         return self._change(change, f"request {TRANSITIONS[verb][2]}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
-        """Add a standing approval for what a request asks for, and approve the request."""
         worker = self.server.worker
         conditions: Table = suggest_conditions(worker, found)
         if not form.get("count", "").strip():
@@ -367,7 +364,6 @@ class Page:
         return self._change(change, "added a standing approval", owner, id=found.id)
 
     def _lift(self, id: str, owner: Identity) -> Response:
-        """Allow again what was refused because it had ended the process."""
         guard = self.server.worker.guard
         ban = next((ban for ban in getattr(guard, "bans", ()) if ban.id == id), None)
         if ban is None:
@@ -549,7 +545,6 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self.shutdown_request(request)
 
     def note_arrival(self, request: socket.socket) -> None:
-        """Note that a request has arrived as a whole."""
         self._unread.pop(request, None)
 
     def _forget(self, *sockets: socket.socket) -> None:
@@ -581,7 +576,6 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         _log.exception("cannot answer a request from %s", client_address[0])
 
     def end_slow_requests(self) -> None:
-        """Disconnect clients whose requests take too long."""
         now = time.monotonic()
         for sock, deadline in list(self._open.items()):
             if now > deadline:

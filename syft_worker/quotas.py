@@ -143,7 +143,6 @@ class QuotaGuard:
             raise
 
     def _require_rates(self, message: Message, sender: Peer) -> None:
-        """Raise if a rate is exceeded."""
         account, _ = self._accounts.find(sender)
         allowance = account.allowance
         for bucket, limit, what in (
@@ -212,7 +211,6 @@ class QuotaGuard:
         return [entry for entry in map(self._worker.object_store.get, ids) if entry is not None]
 
     def _measure(self, ids: tuple[Id, ...]) -> int:
-        """Return how many bytes copies of objects have."""
         return sum([bytes_of_copy(entry.value) for entry in self._find_objects(ids)])
 
 

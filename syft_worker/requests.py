@@ -78,7 +78,6 @@ def _run(args: argparse.Namespace, run: Callable[[argparse.Namespace, Desk], obj
 
 @contextmanager
 def _open_desk(args: argparse.Namespace) -> Iterator[Desk]:
-    """Connect to a worker as its owner."""
     # They load the libraries of the network, which other commands do not need.
     from syft_core.network.address import Address  # noqa: PLC0415
     from syft_core.network.client import WebsocketLocation  # noqa: PLC0415

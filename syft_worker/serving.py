@@ -73,7 +73,6 @@ def main() -> NoReturn:
 
 
 def _serve() -> int:
-    """Serve until asked to stop; return the exit code."""
     end_with_parent()
     with open(0, "rb", buffering=0, closefd=False) as stdin:
         given = json.loads(stdin.readline())
@@ -186,7 +185,6 @@ def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
 
 
 def _warn(config: WorkerConfig) -> None:
-    """Log what an owner should change."""
     if config.cert is not None and (problem := check_validity(config.cert)) is not None:
         log_event(_log, logging.WARNING, problem)
     if (config.limits.memory or 0) > (most := find_memory()):
@@ -255,7 +253,6 @@ def _start_page(server: Server, names: tuple[str, ...], config: WorkerConfig, gi
 
 
 def _find_memory(config: WorkerConfig) -> int:
-    """Return how many bytes of memory the process may have."""
     return config.limits.memory or choose_memory()
 
 

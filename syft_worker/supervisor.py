@@ -48,8 +48,6 @@ _log = logging.getLogger(__name__)
 
 
 class _Process:
-    """One serving process."""
-
     def __init__(
         self, given: Table, files: list[int], threads: int | None, hear: Callable[[Table], object] = bool
     ) -> None:
@@ -70,7 +68,6 @@ class _Process:
         self.send({**given, "ready": theirs})
 
     def send(self, table: Table) -> None:
-        """Write a line to the standard input of the process."""
         try:
             self._stdin.write(json.dumps(table).encode() + b"\n")
             self._stdin.flush()
@@ -105,7 +102,6 @@ class _Process:
         return self.kill()
 
     def kill(self) -> int:
-        """End it at once."""
         self._process.kill()
         return self._process.wait()
 
@@ -308,7 +304,6 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _name(operation: str) -> str:
-    """Return the operation, the command, or what was done with a message, as the subject of a sentence."""
     if "(" in operation:
         return f"the operation {operation}"
     return operation if " " in operation else f"the command {operation}"

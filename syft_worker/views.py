@@ -146,7 +146,6 @@ _MARKED = ("warning", "data", "failed")
 
 
 def _summary(summary: Table) -> Html:
-    """Return what the owner sees of a value."""
     counts = summary.get("histogram")
     facts: list[tuple[str, str]] = [
         (name.replace("_", " "), element("strong", text, class_="error") if name in _MARKED else text)
@@ -173,7 +172,6 @@ def _to_text(value: Json) -> str:
 
 
 def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool) -> list[Html]:
-    """Return the forms with which an owner decides."""
     path = f"/requests/{request.id}"
     digest = element("input", type="hidden", name="digest", value=request.digest)
     if request.state == "approved":
@@ -225,7 +223,6 @@ def message(title: str, text: str) -> Html:
 
 
 def _threads() -> list[str]:
-    """Return with how many threads each framework computes, if it says so."""
     counts = {name: attached.first.attributes.count_threads() for name, attached in FrameworkHook._attached.items()}
     return [f"{name}: {one_line(str(count))} threads" for name, count in counts.items() if count is not None]
 
@@ -256,13 +253,11 @@ def _request_group(group: Sequence[ReleaseRequest]) -> Html:
 
 
 def _size(request: ReleaseRequest) -> str:
-    """Return how many numbers a request asks for, in words."""
     count = count_numbers(request.forms)
     return "" if count is None else f" ({count:,} {'number' if count == 1 else 'numbers'})"
 
 
 def _request_line(request: ReleaseRequest) -> Html:
-    """Return why and when something was asked for, and the link to decide on it."""
     times = f"asked {to_moment(request.asked_at)}"
     if request.expires_at is not None:
         times += f", expires {to_moment(request.expires_at)[:10]}"
@@ -347,7 +342,6 @@ def _objects(entries: Sequence[Stored], query: Mapping[str, str]) -> Html:
 
 
 def _describe(entry: Stored) -> str:
-    """Return the description of an object and, of a table, its first columns."""
     if entry.schema is None or not entry.schema.columns:
         return entry.description or ""
     names, parts = entry.schema.names, [entry.description] if entry.description else []
@@ -535,7 +529,6 @@ def _badge(text: str, kind: str = "") -> Html:
 
 
 def _curve(speeds: Sequence[float]) -> Html:
-    """Return a curve of the last minute."""
     top = max([*speeds, 1.0])
     points = " ".join([f"{place},{25 - 24 * speed / top:.1f}" for place, speed in enumerate(speeds)])
     line = element("polyline", points=points, vector_effect="non-scaling-stroke", stroke_width="1.5")

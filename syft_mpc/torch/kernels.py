@@ -80,7 +80,6 @@ class TorchKernels(Kernels):
         return x @ y if x.is_meta else super().matmul(x, y)
 
     def _compute(self, function: Callable[..., Array], x: Array, y: Array, *options: Any) -> Array:
-        """Compute a function of arrays in the memory of tensors."""
         return self.from_array(function(x.numpy(), y.numpy(), *options))
 
     def to_floats(self, x: Array) -> Array:

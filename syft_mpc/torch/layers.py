@@ -266,7 +266,6 @@ def batch_norm(
 
 
 def _move(numbers: Numbers, running: Integers, new: Integers, momentum: float) -> None:
-    """Move running statistics towards new ones, in place."""
     moved = integers.add(numbers.times(running, 1 - momentum), numbers.times(new, momentum))
     integers.overwrite(running, moved)
 
@@ -426,7 +425,6 @@ def _prepare_images(
 
 
 def _extend(images: Integers, missing: Sequence[int], fill: int) -> Integers:
-    """Append rows and columns to images."""
     sizes, kernels = integers.shape_of(images)[-2:], integers.kernels_of(images)
     for count in reversed(missing):  # columns, then rows
         if count:
@@ -460,7 +458,6 @@ def _sum_windows(x: Integers, options: Kwargs) -> Integers:
 def _geometry(
     lengths: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Kwargs:
-    """Return the options of a convolution as those of a two-dimensional one."""
     options = {"stride": (1, stride), "padding": (0, padding), "dilation": (1, dilation)}
     wide = {name: (first, *numbers) if lengths == 1 else _pair(numbers) for name, (first, numbers) in options.items()}
     return {**wide, "groups": groups}

@@ -113,7 +113,6 @@ def _require_options(count: int, labels: Array, classes: int, scale: int, thresh
 
 
 def _mark_largest(party: Role, x: Array) -> Steps:
-    """Compute 1 for the first of the largest values along the first axis, and 0 for the others."""
     kernels, count = party.kernels, x.shape[0]
     if count > _FEW:
         _, chosen = yield from largest(party, x, positions=True)

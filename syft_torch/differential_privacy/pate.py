@@ -194,8 +194,6 @@ def perform_analysis_torch(
 
 
 def _return_tensor(function: Callable[P, float]) -> Callable[P, torch.Tensor]:
-    """Return a function that returns the result of another one as a tensor."""
-
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> torch.Tensor:
         return _to_tensor(function(*args, **kwargs))

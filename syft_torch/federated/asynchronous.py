@@ -50,7 +50,6 @@ class AsynchronousRounds(Rounds):
         return Collected(lambda: now, updates, left_out, self._buffer)
 
     def _weigh(self, age: int) -> float:
-        """Return the weight of an update that began some rounds ago."""
         found: Nested = self._staleness(age)
         try:
             weight = nan if isinstance(found, str | bytes) else float(found)

@@ -147,7 +147,6 @@ class _Trial:
         self._most = MAX_WORK // max(size, 1)
 
     def find(self) -> Average | None:
-        """Return what the metric averages, or None if it is no mean and no sum."""
         found: set[str] | None = None
         for self._draw in (torch.randn, torch.rand):
             values = [self._call([self._make()], [self._fill(number)]) for number in (0, 1)]
@@ -255,7 +254,6 @@ class _Trial:
         return max(float(change / (pair[0] - pair[1])) - 1, 0.0)
 
     def _find_reference(self) -> tuple[Tensor, tuple[Nested, Nested], float]:
-        """Return targets, two outputs for them, and the difference of the values."""
         for _ in range(TRIALS):
             outputs = self._make(), self._make()
             for row in (*self._guess(outputs[0]), *map(self._fill, range(FEW))):
@@ -286,7 +284,6 @@ class _Trial:
         return kinds
 
     def _compare(self, batches: Sequence[list[Tensor]], weigh: Callable[[list[Tensor]], float]) -> set[str]:
-        """Return what the values on two batches, and on both together, agree with."""
         outputs = [[self._make() for _ in batch] for batch in batches]
         one, two = map(self._call, outputs, batches)
         both = self._call(outputs[0] + outputs[1], batches[0] + batches[1])
@@ -298,7 +295,6 @@ class _Trial:
         return {kind for kind, value in expected.items() if abs(both - value) <= close}
 
     def _call(self, outputs: Sequence[Nested], targets: Sequence[Tensor]) -> Nested:
-        """Return the value of the metric: a float, or a ``WeightedMean``; None if it has none."""
         joined = torch.cat([part.to(self._target.dtype) for part in targets])
         try:
             with self._precise:

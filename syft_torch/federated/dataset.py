@@ -380,7 +380,6 @@ def is_remote(tensor: object) -> bool:
 
 
 def _search_all(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool) -> list[tuple[Tensor, ...]]:
-    """Return the parts of each dataset that the searches find on a worker."""
     parts = [_sort(worker.search(list(query))) for query in queries]
     counts = list(map(len, parts))
     if 0 in counts or len(set(counts)) > 1:
@@ -390,7 +389,6 @@ def _search_all(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool
 
 
 def _search(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool) -> tuple[Tensor, ...]:
-    """Return the parts of the only dataset that the searches find."""
     found = _search_all(worker, queries, mock)
     if len(found) != 1:
         counts = dict.fromkeys(map(" ".join, queries), len(found))

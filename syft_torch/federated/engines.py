@@ -75,7 +75,6 @@ class Acceptance:
         return self._find_wrong_value(update)
 
     def _find_wrong_value(self, update: Update) -> str | None:
-        """Return which of its values is a reason to reject an update, or None."""
         difference = update.difference
         if not is_finite(difference):
             return "its update has values that are not finite"

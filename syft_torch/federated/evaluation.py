@@ -60,7 +60,6 @@ class Evaluation(dict[str, Nested]):
         self.update(self._summarize(self._sums, self.samples))
 
     def _find_fault(self, sums: Tensor) -> str | None:
-        """Return why the sums of a worker cannot be used, or None."""
         if type(sums) is not torch.Tensor or tuple(sums.shape) != (sum(self._sizes),) or sums.dtype != torch.float64:
             return "its answer has another form than the metrics"
         for name, part in zip(self.names, sums.split(self._sizes), strict=True):

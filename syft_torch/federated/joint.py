@@ -183,7 +183,6 @@ class Company:
             member.outcome = member.outcome or self._run(loop)
 
     def _run(self, loop: Iterator[Nested]) -> Nested:
-        """Run a loop to its end, and let others use the workers from time to time."""
         while True:
             with torch.enable_grad():
                 result = loops.run_turn(loop)

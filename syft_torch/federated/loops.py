@@ -196,7 +196,6 @@ def train(
     repeats = task.writes and settings.optimizer == optimizers.SEARCHING
 
     def differentiate(batch: Sequence[Tensor]) -> Tensor:
-        """Compute the loss of a batch, and set the gradients of the parameters."""
         given = [part.clone() for part in batch] if repeats else batch
         loss = task.find_loss(len(batch[0]))((*tensors, *kept, *given))
         require_scalar(loss)
@@ -276,7 +275,6 @@ class _Pull:
         return [tensors[place] for place in shape.parameters]
 
     def apply(self, trained: Sequence[Tensor]) -> None:
-        """Add them to the gradients of the parameters."""
         if not (self._start or self._correction):
             return
         for parameter in trained:
@@ -433,7 +431,6 @@ def _iter_stacked(
 
 
 def _clip_grads(trained: Sequence[Tensor], largest: float) -> None:
-    """Clip the norm of the gradients of each client, as ``clip_grad_norm_`` does."""
     gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
     norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
     factors = (largest / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1.0)

@@ -94,7 +94,6 @@ class Programs:
         return place
 
     def _set_length(self, length: int, program: Program) -> Program:
-        """Return a program for batches of one length only."""
         found = self._of_length.get(length)
         if found is None:
             inputs = [
@@ -315,7 +314,6 @@ def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
 
 
 def _find_written(program: Program) -> set[int]:
-    """Return the parts of the state that a step changes."""
     found = set()
     for step in program.routines[-1].steps:
         if step.framework:
@@ -404,7 +402,6 @@ def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
 
 
 def _place(device: torch.device, leaf: object) -> object:
-    """Replace the device on which a step creates a tensor."""
     return device if isinstance(leaf, torch.device) else leaf
 
 

@@ -116,7 +116,6 @@ class Watch:
         return True
 
     def _note(self, row: Row) -> bool:
-        """Take note of a row; return whether it is the best one so far."""
         if self.stopping is None or self.stopping.metric not in row.evaluation:
             return False
         value = row.evaluation[self.stopping.metric]

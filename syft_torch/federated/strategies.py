@@ -248,7 +248,6 @@ class _ServerOptimizer(Strategy):
 
     @of_mean
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Make one step of the optimizer."""
         mean = find_mean(updates)
         if self.m is None or self.v is None:
             self.m, self.v = torch.zeros_like(weights), torch.full_like(weights, self.tau**2)
@@ -342,7 +341,6 @@ class _ByNumber(Strategy):
     """A strategy that combines each number separately, whatever the samples of the workers; statistics likewise."""
 
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Add the combined difference."""
         require_updates(self, len(updates))
         return weights + self._combine(torch.stack([update.difference for update in updates]).sort(dim=0).values)
 

@@ -208,7 +208,6 @@ class LoopOp:
         )
 
     def _require_model(self) -> None:
-        """Raise unless the loss has parameters that the optimizer can train."""
         forms, count = self.shape.forms, len(self.shape.parameters)
         if not all(known.dtype.is_floating_point for known in forms if known.requires_grad):
             raise FederatedError.plan("loss", "it trains a tensor that is not real")
@@ -352,7 +351,6 @@ class LoopOp:
         return partial(loops.seeded, [torch.Generator().manual_seed(execution.seed & loops.MASK).get_state()])
 
     def _arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the fixed tensors, and the parts of the data; those of several datasets are joined."""
         plain = [tensor.detach() for tensor in tensors]
         plain = [tensor.clone() if tensor.is_inference() else tensor for tensor in plain]
         fixed, data = plain[: self.fixed], plain[self.fixed :]
