@@ -283,7 +283,7 @@ def clamp(numbers: Numbers, x: Integers, min: float | None = None, max: float | 
 
 
 def absolute(_numbers: Numbers, x: Integers) -> Integers:
-    """Return the size: x - 2·min(x, 0)."""
+    """Return the absolute value: x - 2·min(x, 0)."""
     return integers.add(x, integers.multiply(integers.relu(integers.neg(x)), 2))
 
 
@@ -381,7 +381,7 @@ TRUTH: dict[str, Function] = {
     "or": _exclude(1),
     "xor": _exclude(2),
 }
-"""By the last part of the names of the operations: on truth values, and on the bits of these."""
+"""Rules that combine truth values, also with bitwise operators; by the last part of the operation's name."""
 EXACT: dict[str, Function] = {
     "neg": lambda _numbers, x: integers.neg(x),
     "mul": mul,
@@ -408,4 +408,4 @@ EXACT: dict[str, Function] = {
     "zeros_like": zeros_like,
     "ones_like": ones_like,
 }
-"""Of integers, their results are integers."""
+"""Operations whose results are integers if their operands are."""

@@ -30,9 +30,9 @@ from syft_mpc.secret_places import SecretPlaces
 from syft_mpc.truncation import BITS
 
 UNITS, PART = 64, 0.02
-"""How far a result may be from that of floats: in units, and as a part of it. An overflow is much further away."""
+"""Tolerated difference from the result of floats: in units, and as a part of it. An overflow is much larger."""
 FEW = 8
-"""Results that are all smaller than so many units are mostly rounding errors."""
+"""Results that are all below this many units are mostly rounding errors."""
 _running: list[set[str]] = []
 """For each block that is open: the operations that it has warned about. Backward passes may run in other threads."""
 _last: list[Reference] = []
@@ -73,7 +73,7 @@ def begin(op: Op, args: Args, kwargs: Kwargs) -> Reference | None:
 
 
 def _require_range(x: integers.Integers, divisor: int) -> None:
-    """Raise if what was divided is too large: shared numbers are then right or wrong at random."""
+    """Raise if a dividend is too large: shared numbers are then right or wrong at random."""
     if not _last:
         return
     _last[0].rounds = True

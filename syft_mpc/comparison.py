@@ -243,7 +243,7 @@ def is_zero(party: Role, x: Array, *, negated: bool = False, scale: int = 1) -> 
 
 
 def _report(party: Role, bit: Array, negated: bool, scale: int) -> Nested:
-    """Return the result of a comparison, and if asked for, a multiple of it."""
+    """Return the result of a comparison and, if ``scale`` asks for it, a multiple of it."""
     if negated:
         bit = 1 - bit if party.leads else -bit
     return bit if scale == 1 else (bit, bit * scale)
@@ -426,10 +426,10 @@ class _Plan(NamedTuple):
     factors: list[int]
     """The factors among p0 to p3 and g0 to g3."""
     steps: list[tuple[list[int], list[int], list[int]]]
-    """The places of e, and those of the products with and without its mask, for all that is computed at once."""
+    """The places of e, and of the products with and without its mask, for everything computed at once."""
     results: list[int]
     size: int
-    """How many arrays there are in the end."""
+    """The number of arrays at the end."""
 
 
 @cache

@@ -56,7 +56,6 @@ class FixedPrecisionTensor(NumericTensor):
     """
 
     functions: ClassVar[dict[str, Function]] = {}
-    """The functions of ``add_rules``, by operation."""
     exact: ClassVar[set[str]] = {"detach", "alias", "copy"}
     """The operations on integers whose results are integers; quotients are rounded up or down at random."""
 
@@ -361,7 +360,7 @@ def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Respond:
 def _check(answer: Respond, takes_indices: bool, infinity: Infinity, first_only: bool) -> Respond:
     """Check the operands of a rule, and its result in a ``checking`` block; make the result independent of them.
 
-    Operations in place on the result would otherwise change the operands too.
+    Otherwise, in-place operations on the result would change the operands.
     """
 
     def checked(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:

@@ -22,7 +22,7 @@ from syft_mpc.truncation import truncate
 from syft_mpc.waves import bits_of, digits, evaluate, evaluate_exp, widen
 
 HIGHEST = 12
-"""Where e^x ends."""
+"""The largest x for which e^x is computed; larger ones are limited to it."""
 
 
 def _begin(party: Role, x: Array) -> Steps:
@@ -80,7 +80,6 @@ ACTIVATIONS = {
     "gelu_tanh_slope": Tails("gelu_tanh_slope"),
     "silu_slope": Tails("silu_slope"),
 }
-"""By name."""
 
 
 @protocol(

@@ -30,13 +30,13 @@ from syft_mpc.spdz import spdz_mask, zero
 Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
 MAX_AHEAD = 1 << 28
-"""How many bytes of corrections the first party may have to keep until a client waits for it."""
+"""Maximum bytes of corrections that the first party keeps before a client waits for it."""
 MAX_DEALT = 1 << 26
-"""How many bytes of random numbers a run may use; above that, a protocol runs for one part of its operand at a time."""
+"""Maximum bytes of random numbers in a run; above that, a protocol runs on one part of its operand at a time."""
 MAX_MASKED = 1 << 27
-"""How many bytes of a client's values may be opened under kept masks at a time; parties keep three times that."""
+"""Maximum bytes of a client's values opened under kept masks at a time; parties keep three times that."""
 Progress: TypeAlias = Callable[[int, int], None]
-"""Takes how many of how many steps are done."""
+"""Called with the number of steps done, and that of all steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Group:
         self._open()
 
     def _open(self) -> None:
-        """Open a channel at all workers, those that receive seeds first; again after a failure at any of them."""
+        """Open a channel at all workers, first at those that receive seeds; again after a failure of any of them."""
         for location in self.everybody if self._waits else ():
             self._settle(location)
         if not self._keys or not self._open_with(self._keys):
@@ -244,9 +244,9 @@ class Group:
         return pointers, call[0], call[1]
 
     def _find_accusation(self, shares: Shares) -> CheatingError | None:
-        """Return the error of a party that another one has cheated: it answers every later run of the channel with it.
+        """Return a party's accusation that another one has cheated; it answers every later run of the channel with it.
 
-        A party that is not in a thread of its own has no other way to report what it detects while another one runs.
+        A party without a thread of its own has no other way to report what it detects while another one runs.
         """
         for location in self.parties:
             own, id = (shares[location.id],), new_id()
@@ -260,7 +260,7 @@ class Group:
         return None
 
     def _limit_lead(self, found: Rehearsal) -> None:
-        """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
+        """Wait for the first party if it has to keep many corrections: the provider deals without waiting."""
         if self._waits:
             self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.forms[1])
             if self._ahead > MAX_AHEAD:

@@ -23,14 +23,14 @@ Pair: TypeAlias = Sequence[int]
 DIGIT_BITS, MAX_TERMS = 22, 1 << 11
 """See Note [Digits]."""
 TERMS = MAX_TERMS // 4
-"""How many products of two sums of digits can be added exactly."""
+"""Maximum number of products of two sums of digits that can be added exactly."""
 RINGS = ("int64", "int32")
 """The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
 LONG = 1 << 16
-"""From how many bytes on it pays not to write zeros to memory first."""
+"""Size in bytes from which it pays not to write zeros to memory first."""
 BLOCK = 1 << 15
-"""How many elements of several arrays fit into the processor's cache."""
+"""Number of elements of several arrays that fit into the processor's cache."""
 
 
 class Kernels:

@@ -107,7 +107,7 @@ class _Links:
 
 
 def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> None:
-    """Tell the other parties that this one will not run a protocol, because an earlier command of the client failed."""
+    """Tell the other parties that an earlier command of the client failed, so this one will not run a protocol."""
     channel = worker.part(Channels).find(sender.original, message.id)
     with worker.waiting():
         channel.refuse(message.number, PartyFailedError.by(worker.id))

@@ -16,11 +16,11 @@ PartyPayload: TypeAlias = Any
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
 PIECE = 1 << 22
-"""How many bytes of a buffer are sent at once: workers limit the messages that they receive."""
+"""Bytes of a buffer that are sent at once: workers limit the messages that they receive."""
 MAX_HEAD = 1 << 16
-"""How many bytes the description of the arrays may have."""
+"""Maximum bytes of the description of the arrays."""
 MAX_ARRAYS = 4096
-"""How many arrays a tuple may have; msgpack allocates memory for all of them before it reads the first."""
+"""Maximum number of arrays in a tuple; msgpack allocates memory for all of them before it reads the first."""
 
 
 def is_failure(payload: object) -> bool:

@@ -36,7 +36,7 @@ def derive_key(seed: bytes, label: bytes, number: int) -> bytes:
 class Stream:
     """The keystream of a seed for one purpose: ``label`` and ``number`` select independent streams.
 
-    Whoever has the seed can compute the same bytes; to everybody else they look random.
+    The same seed gives the same bytes; without it, they look random.
 
     >>> seed = bytes(16)
     >>> Stream(seed, b"triple", 1).take(4) == Stream(seed, b"triple", 1).take(4)
@@ -77,7 +77,6 @@ class Stream:
 
 @cache
 def _cipher() -> Any:
-    """Return a function that creates the keystream of a key."""
     # Loading the library takes longer than the rest of the core, and most programs need no encryption.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
 

@@ -206,7 +206,6 @@ Need: TypeAlias = Open | OpenBits | Draw | Rest | Keep | Recall | Send | Receive
 Steps: TypeAlias = Generator[Need, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
-"""The rank of the provider."""
 MASKING = "spdz_mask"
 """The protocol in which the parties keep a mask."""
 MASK = "mask"
@@ -265,7 +264,7 @@ class Protocol:
     """Whether it computes each line of its operand independently: each element, or each line along the option
     ``axis``."""
     checks_operands: bool = False
-    """Whether it fails if the operands do not fit together: so whether it succeeds reveals something about them."""
+    """Whether it fails if the operands do not fit together, so that its success reveals something about them."""
     accuses: bool = False
     """Whether it names parties that cheat: then messages prove who sent them, and for which call."""
     protects: bool = False
@@ -342,7 +341,7 @@ def together(*protocols: Steps) -> Steps:
 
 
 class Rehearsal(NamedTuple):
-    """What a run of a protocol needs and returns, as far as it follows from forms."""
+    """What a run of a protocol needs and returns, inferred from forms."""
 
     demands: tuple[Correlation, ...]
     results: tuple[Spec, ...]

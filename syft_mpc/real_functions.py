@@ -102,4 +102,3 @@ REAL: dict[str, Function] = {
     "tanh": tanh,
     "inv": inverse,
 }
-"""By operation."""

@@ -47,13 +47,13 @@ CallName: TypeAlias = Callable[[], bytes]
 Seeds: TypeAlias = dict[int, bytes]
 """The seed that a run has in common with each other rank."""
 Drawn: TypeAlias = dict[bytes, int]
-"""How many correlations of each form a run has used that were not prepared."""
+"""Number of correlations of each form that a run has used and that were not prepared."""
 MAX_SMALL = 1 << 14
-"""How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
+"""Bytes that fit into the buffers of a connection, so that sending them does not wait for the receiver."""
 
 
 PROOF = Spec((SEED_BYTES,), "uint8")
-"""The form of what proves who sent a message."""
+"""The form of a proof of who sent a message."""
 
 
 class PreparedAt(NamedTuple):
@@ -116,7 +116,7 @@ class ProtocolRun:
 
     @cached_property
     def _call(self) -> bytes:
-        """What identifies the call; most protocols do not need it."""
+        """Identifies the call; most protocols do not need it."""
         return self._describe_call()
 
     def wait(self, seconds: float) -> bool:
@@ -236,9 +236,9 @@ class ProtocolRun:
         return tuple(arrays)
 
     def _prove(self, other: int, sender: int, receiver: int) -> bytes:
-        """Return what only the two workers of a message know, if both run the same call; another one for each message.
+        """Return a proof that only the sender and the receiver of a message can compute, if both run the same call.
 
-        So nobody is accused of what somebody else sent, or of what belongs to another call.
+        It differs for each message, so no party is accused of what another one sent, or of a message of another call.
         """
         label = b"proof" + repr((sender, receiver)).encode() + self._call
         index = self._proofs[label] = self._proofs.get(label, 0) + 1
@@ -255,7 +255,7 @@ class ProtocolRun:
         return self._channel.zeros(self._seeds, self._call, self.progress, request.specs)
 
     def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[PartyPayload]) -> None:
-        """Raise if a party sent something other than arrays of the expected forms."""
+        """Raise unless each party sent arrays of the expected forms."""
         for rank, arrays in zip(senders, received, strict=True):
             if forms_of(arrays) != expected:
                 raise ProtocolError.malformed(self._channel.name_of(rank))

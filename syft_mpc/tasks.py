@@ -36,13 +36,13 @@ PATIENCE = 2.0
 LIMIT = 600.0
 """Seconds after which a worker gives up waiting for parties that can be reached."""
 MAX_TIMES = 1 << 16
-"""How many correlations of a form may be prepared at once."""
+"""Maximum number of correlations of a form that are prepared at once."""
 _MAX_OPTION = 16
-"""How many numbers an option may have."""
+"""Maximum number of numbers in an option."""
 
 
 class ProtocolTask(Task):
-    """Something that a message asks of a party of a channel."""
+    """A task that a message gives to a party of a channel."""
 
     __slots__ = ("args", "channel", "has_started", "message")
     message: RunProtocol | Prepare
@@ -65,7 +65,7 @@ class ProtocolTask(Task):
 
     @abstractmethod
     def run(self) -> Nested:
-        """Carry it out, and return the answer."""
+        """Execute the task, and return the answer."""
 
     def rehearse(self) -> Rehearsal:
         """Return what the protocol needs and returns, from the forms of its operands."""
@@ -258,7 +258,7 @@ def _require_shares(task: Participation) -> None:
 
 
 def _find_masked(message: RunProtocol, channel: Channel) -> list[Stored]:
-    """Return what was opened under the kept mask that a protocol uses."""
+    """Return what was opened under the kept mask of a protocol."""
     if MASK not in message.options:
         return []
     number = message.options[MASK]
@@ -310,7 +310,7 @@ def _bytes_of(specs: Iterable[Spec]) -> int:
 
 
 def _let_operands_leave(task: Participation) -> None:
-    """Let the shares leave that a protocol opens at all parties. Rules are for objects that a client fetches."""
+    """Let shares leave that a protocol opens at all parties; rules are for objects that a client fetches."""
     leaving = Leaving(
         task.worker,
         "read",
@@ -368,7 +368,7 @@ def _start(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], f
 
 
 def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
-    """End a run with an error if nobody waits for it, or that names the party if one that it waits for is gone."""
+    """End a run with an error if nobody waits for it, or if a party that it waits for is gone; name that party."""
     try:
         yield_turn()
         for rank in run.waits_for:

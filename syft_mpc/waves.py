@@ -87,7 +87,7 @@ def _twice(cosine: Array, sine: Array) -> tuple[Array, Array]:
 
 
 def digits(scale: int, largest: float) -> int:
-    """Return how many more binary digits than ``scale`` numbers below ``largest`` can have."""
+    """Return how many binary digits numbers below ``largest`` can have in addition to those of ``scale``."""
     return BOUND - bits_of(scale) - bits_of(largest)
 
 

@@ -68,7 +68,6 @@ _KINDS = frozenset({np.ndarray, SyftArray, np.memmap, np.matrix, np.recarray})
 _OWNERS = frozenset({np.ndarray, SyftArray, bytes, bytearray})
 _STRINGS: object = getattr(np.dtypes, "StringDType", None) if hasattr(np, "dtypes") else None
 """The type of the dtype of strings of any length, which cannot be changed; older versions of numpy have none."""
-"""The memory of arrays that were received."""
 
 
 def _result_types() -> dict[str, type]:

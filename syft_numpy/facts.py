@@ -80,7 +80,7 @@ INSTEAD = {
     "flat": "p.ravel()",
     "view": "p.astype(float)",
 }
-"""What refusals suggest instead of an operation: reviewed, with a form that does not depend on values."""
+"""Alternatives that refusals suggest: reviewed, with a form that does not depend on values."""
 UNINITIALIZED = words("empty_like")
 """Operations that return uninitialized memory."""
 

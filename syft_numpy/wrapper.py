@@ -28,9 +28,7 @@ class Wrapper(NumpyTensor, Forwarding):
     rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     ops: ClassVar[OpTable]
-    """The op table of the attached hook."""
     framework: FrameworkAttributes
-    """The attributes of the attached hook."""
 
     @classmethod
     def attach(cls, attributes: FrameworkAttributes) -> None:

@@ -18,7 +18,7 @@ Conversion = Literal["improved", "classic"]
 ORDERS: Floats = 1 + np.exp(np.linspace(math.log(1e-2), math.log(1e6), 500))
 """The Rényi orders among which the best is searched for: each is 4% further from 1 than the one before."""
 _GRID = 2.0**13
-"""The least standard deviation of released noise, in steps: so many that a step does not matter."""
+"""Minimum standard deviation of released noise, in steps; large enough that one step does not matter."""
 
 _MARGIN = 3
 """How many standard deviations of the noise are added to what is released."""
@@ -59,7 +59,7 @@ def find_epsilon(rdp: Callable[[Floats], Floats], delta: float, conversion: Conv
 
 
 class Curve(NamedTuple):
-    """What is known about a loss that depends on data."""
+    """Bounds on a loss that depends on data."""
 
     rdp: Callable[[Floats], Floats]
     """The Rényi bound at each order."""
@@ -158,7 +158,7 @@ Real.register(NotForRelease)
 
 
 class DataDependentEpsilon(NotForRelease):
-    """The ε of given votes, which is itself private: whoever knows it learns something about the votes.
+    """The ε of given votes, which is itself private: it reveals something about the votes.
 
     ``independent`` is the guarantee for all votes, which may be published. ``release`` publishes an estimate of the
     smaller one, with noise.

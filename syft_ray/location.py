@@ -53,7 +53,7 @@ class RayLocation(FarWorker):
         if not self._replies or not (wait or self.actor.has_result(self._replies[0])):
             return None
         received = unpack(self.actor.result(self._replies[0], self.id, self.timeout))
-        self._replies.popleft()  # Not before: whoever waits again after an error gets it again.
+        self._replies.popleft()  # Only now: a caller that waits again after an error gets it again.
         return received
 
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:

@@ -29,11 +29,11 @@ from syft_ray.location import RayLocation
 from syft_ray.starting import start_ray
 
 PER_ACTOR = 10
-"""How many workers an actor has at least, unless the number of actors is given."""
+"""Minimum number of workers of an actor, unless the number of actors is given."""
 START_SECONDS = 120.0
 """How long to wait for the actors to start."""
 MAX_CALLS = 100_000
-"""How many calls an actor accepts at the same time; most wait for those before."""
+"""Maximum number of calls that an actor accepts at the same time; most wait for earlier ones."""
 
 
 class RayWorkers(Sequence[RayLocation]):
@@ -267,7 +267,7 @@ def _require_free(hook: FrameworkHook, ids: Sequence[Id]) -> None:
 
 
 def _require_started(call: Nested) -> str:
-    """Return the machine of an actor; raise what has prevented it from starting, if anything has."""
+    """Return the machine of an actor; raise the error that kept it from starting, if there is one."""
     import ray  # noqa: PLC0415  # optional
 
     try:

@@ -12,7 +12,7 @@ from syft_core.exceptions import OperationNotAllowedError
 KEYS = 1
 """Torch's number for a mask that excludes keys of each sequence, not of each query."""
 LAYERS = 8
-"""How many weights and biases of a layer follow those of the attention."""
+"""Number of weights and biases of a layer that follow those of the attention."""
 
 
 def attend(

@@ -179,7 +179,7 @@ class TorchAttributes(FrameworkAttributes):
         return not (self.modes() if modes is None else modes).endswith(" None")
 
     def explain_read(self) -> str:
-        """Return how to skip the checks of torch's distributions, if they are reading."""
+        """Return advice to skip the checks of torch's distributions, if one of them reads the value."""
         frame = inspect.currentframe()
         while frame is not None:
             if str(frame.f_globals.get("__name__")).startswith("torch.distributions"):
@@ -503,7 +503,7 @@ class TorchAttributes(FrameworkAttributes):
         return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
 
     def find_leaves(self, roots: Sequence[Tensor]) -> list[Tensor] | None:
-        """Walk the graph; give up at a function of somebody else, which may run a backward pass of its own."""
+        """Walk the graph; give up at a custom function, which may run a backward pass of its own."""
         found = [root for root in roots if root.requires_grad and root.grad_fn is None]
         waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
         seen = set(waiting)
@@ -560,7 +560,7 @@ class TorchAttributes(FrameworkAttributes):
         return None if found is None else RuntimeError(found.group())
 
     def as_with_data(self, error: Exception) -> Exception:
-        """Return the error of a kernel for one of a meta kernel, which only asserts the shapes before torch 2.13."""
+        """Return the kernel's error for that of a meta kernel, which only asserts the shapes before torch 2.13."""
         return RuntimeError(*error.args) if type(error) is AssertionError else error
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
@@ -667,7 +667,6 @@ _PARTS = {
 
 
 def _parts_of(tensor: Tensor) -> list[Tensor]:
-    """Return the parts of a sparse tensor, and none for other layouts."""
     return [getattr(tensor.detach(), part)() for part in _PARTS.get(tensor.layout, ())]
 
 

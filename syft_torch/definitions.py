@@ -302,7 +302,7 @@ DEFINITIONS: dict[str, Function] = {
     "_embedding_bag": bag,
     "_embedding_bag_forward_only": bag,
     "_embedding_bag_backward": bag_backward,
-    # In torch 2.4: the same, without the offsets and without the word that the gradient is sparse.
+    # In torch 2.4: the same, without the offsets and without the flag for a sparse gradient.
     "_embedding_bag_dense_backward": lambda x, i, *rest: bag_backward(*[x, i, rest[0], *rest[:6], False, *rest[6:]]),
     "_cdist_forward": distances,
     "_linalg_solve_ex": solve,
@@ -334,4 +334,3 @@ DEFINITIONS: dict[str, Function] = {
     "softshrink_backward": shrink_backward,
     "hardshrink_backward": shrink_backward,
 }
-"""By name."""

@@ -47,7 +47,7 @@ FACTS_OF_FORM = words(
 )
 """Operations that can be answered from the form of a tensor."""
 FACTS_OF_LAYOUT = words("stride is_contiguous dim_order storage_offset is_same_size is_conj is_neg _is_zerotensor")
-"""Operations that say how a tensor lies in memory, or compare the forms of two."""
+"""Operations that return how a tensor is laid out in memory, or compare the forms of two."""
 STATES_FACT = (
     FACTS_OF_FORM
     | FACTS_OF_LAYOUT
@@ -112,7 +112,7 @@ INSTEAD = {
     "unsafe_split": "torch.split(p, 2)",
     "view_copy": "p.reshape(-1).clone()",
 }
-"""What refusals suggest instead of an operation: reviewed, with a form that does not depend on values."""
+"""Alternatives that refusals suggest: reviewed, with a form that does not depend on values."""
 BEYOND = words(
     "as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output slice_inverse _reshape_alias"
 )

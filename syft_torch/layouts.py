@@ -27,11 +27,11 @@ DIFFER_ON_VIEWS = words(
     "conv_transpose3d copysign floor_divide huber_loss instance_norm isin logaddexp2 logsigmoid max_pool1d "
     "max_unpool2d max_unpool3d normal pixel_shuffle poisson rrelu _transformer_encoder_layer_fwd"
 )
-"""Operations of which that is known for operands that are not contiguous."""
+"""Operations for which this holds if operands are not contiguous."""
 LARGEST = 1 << 16
-"""How many elements of memory the operands and results of a run on examples may have; others would take too long."""
+"""Maximum elements of memory of the operands and results of a run on examples; more would take too long."""
 KINDS = 4
-"""How many kinds of examples there are."""
+"""The number of kinds of examples."""
 
 Examples = Callable[[Form, int], "Tensor | None"]
 

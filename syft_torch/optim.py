@@ -58,7 +58,7 @@ class OptimizerState:
         )
         """The hooks on optimizers that have had remote parameters."""
         self._warned: WeakSet[torch.optim.Optimizer] = WeakSet()
-        """The optimizers whose precision was looked at."""
+        """The optimizers whose precision was checked."""
 
     def before_step(self, optimizer: torch.optim.Optimizer, _args: Nested, _kwargs: Nested) -> None:
         """Collocate an optimizer whose parameters may have moved since its last step."""

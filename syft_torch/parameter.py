@@ -101,7 +101,7 @@ def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[t
 
 
 def fetch(tensors: Sequence[torch.Tensor], user: str | None, reason: str) -> FetchSteps:
-    """Fetch tensors, in steps; a worker permits and records all of its tensors or none.
+    """Fetch tensors as a generator; a worker permits and records all of its tensors or none.
 
     With several workers, or layers above the pointers, it fetches copies, because one worker may refuse.
     """
@@ -236,7 +236,7 @@ def _refuse_backward(_gradients: object) -> NoReturn:
 
 
 class Moves:
-    """How often tensors have changed their places, so that optimizers notice."""
+    """Counts moves of tensors between workers, so that optimizers notice them."""
 
     count = 0
 

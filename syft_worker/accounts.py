@@ -77,7 +77,7 @@ class Account:
         return Amounts(*map(sum, zip(*held, strict=True))) if held else Amounts()
 
     def find_excess(self, objects: int = 0, size: int = 0, leases: int = 0) -> tuple[str, float, float] | None:
-        """Return what a user would have too much of with these in addition, how much, and the limit; or None."""
+        """Return the first amount that would exceed its limit with this addition, its value and the limit; or None."""
         reserved = self.reserved if self.held else Amounts()
         for what, needed, limit in (
             ("objects", self.objects + reserved.objects + objects, self.most_objects),
@@ -125,7 +125,7 @@ class Accounts:
         return find_allowance(self._users, user)
 
     def forget(self, peer: Id) -> None:
-        """Forget a client that has gone, unless it is the holder of objects: its user pays for these."""
+        """Forget a client that has gone, unless its user is charged for objects that it holds."""
         if all(entry.holder != peer for entry in self._worker.object_store.iter_all()):
             self._holders.pop(peer, None)
             for known in [known for known in list(self.known) if known.id == peer]:
@@ -140,7 +140,7 @@ class Accounts:
         return remember(self.known, peer, found)
 
     def owner_of(self, entry: Stored) -> Account | None:
-        """Return who pays for an object, or None if it belongs to the worker's owner."""
+        """Return the user who is charged for an object, or None if it belongs to the worker's owner."""
         giver = entry.publisher or entry.giver
         if giver is not None and (user := giver.payer):
             return self.of(user)
@@ -148,7 +148,7 @@ class Accounts:
         return None if found is None else found[0]
 
     def require(self, account: Account, doing: str, objects: int = 0, size: int = 0, leases: int = 0) -> None:
-        """Raise if a user would have too much with these in addition; an operation is given by its name."""
+        """Raise if this addition would exceed a user's quota; an operation is given by its name."""
         if account.find_excess(objects, size, leases) is not None:
             self.count()
             if (excess := account.find_excess(objects, size, leases)) is not None:
@@ -157,7 +157,7 @@ class Accounts:
                 raise QuotaExceededError.amount(doing, account.user, what, needed, limit)
 
     def add(self, account: Account, doing: str, entries: Sequence[Stored], amounts: Amounts) -> None:
-        """Add new objects of a user, whose memory is known; drop them and raise if the user has too much then."""
+        """Add new objects of known size to a user's account; drop them and raise if that exceeds a quota."""
         account.objects += amounts.objects
         account.bytes += amounts.bytes
         if account.find_excess() is not None:

@@ -18,8 +18,8 @@ DEFAULT = "default"
 class Allowance:
     """What one user may do; None means no limit.
 
-    The defaults are far above what a program needs. There is none for the rates: a user who is alone may use all of the
-    processor, and the others take turns with whoever computes.
+    The defaults are far above what a program needs. Rates have no default limit: a lone user may use the whole
+    processor, and several users take turns.
     """
 
     policy: Literal["unless_private", "only_published", "nothing"] | None = None

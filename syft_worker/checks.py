@@ -26,7 +26,7 @@ from syft_worker.notices import is_address
 from syft_worker.tokens import TokenFile
 
 USER = "user"
-"""The name of whoever has the secret of a worker without tokens and certificates."""
+"""The user name of a client with the secret of a worker without tokens and certificates."""
 PEER_SECONDS = 0.8
 """How long a peer may take to accept a connection."""
 _ONE_TENSOR = frozenset({".npy", ".csv", ".parquet"})

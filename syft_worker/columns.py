@@ -38,7 +38,7 @@ class ColumnRule:
     range: tuple[float | str, ...] | None = None
     """The smallest and the largest value that may occur; a mock is drawn between them."""
     missing: str | float | None = None
-    """What becomes of missing values: "refuse", "drop" the row, "keep" them as NaN, or a value in their place."""
+    """How to handle missing values: "refuse", "drop" the row, "keep" them as NaN, or a value in their place."""
 
     @classmethod
     def from_table(cls, name: str, table: object) -> ColumnRule:

@@ -138,7 +138,7 @@ def _handle_signals(stop: Callable[[], object]) -> None:
 
 
 def _report(problems: list[str], as_json: bool) -> int | str:
-    """Print what is wrong with a configuration, and return the exit code or the text that nothing is."""
+    """Print the problems of a configuration and return the exit code, or return a message if there are none."""
     if as_json:
         print(json.dumps(problems, indent=1))  # noqa: T201  # the program that asked reads it
         return 1 if problems else 0

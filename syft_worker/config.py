@@ -109,7 +109,7 @@ class WorkerConfig:
     request_days: float = 30
     """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""
     on_request: str | None = None
-    """A command, or an http(s) address, that is told of each new release request."""
+    """A command, or an http(s) address, that is notified of each new release request."""
 
     @property
     def has_authentication(self) -> bool:

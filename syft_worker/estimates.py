@@ -31,11 +31,11 @@ class Estimate:
     count: int = -1
     """The number of tensors in the result; -1 if that is not known."""
     measured: int = -1
-    """Up to which size a single result need not be compared with the estimate, because such a one was."""
+    """The size up to which a single result was measured, so that it need not be compared with the estimate."""
 
 
 def infer(execution: Execution, known: Estimate) -> None:
-    """Find out what the result of an operation needs; that may fail badly."""
+    """Infer what the result of an operation needs; the inference itself may crash."""
     call = map_leaves(_to_form, (execution.args, execution.kwargs))
     size = execution.framework.infer_size(execution.op, *call)
     if size is not None:

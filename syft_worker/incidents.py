@@ -36,7 +36,7 @@ MAX_INCIDENTS, MAX_OF_USER = 1_000, 100
 """How many incidents are kept, of all users and of each; the oldest are forgotten."""
 _FORMAT = 2
 _OPERATION = "("
-"""Is in the name of every command that can be refused by its signature."""
+"""Part of the name of every command that can be refused by its signature."""
 _log = logging.getLogger(__name__)
 
 
@@ -73,7 +73,7 @@ class Ban:
 
     @property
     def id(self) -> str:
-        """What names the ban to those who lift it."""
+        """Identifies the ban to those who lift it."""
         return hashlib.sha256(f"{self.user}\n{self.operation}".encode()).hexdigest()[:12]
 
     @property
@@ -169,7 +169,7 @@ class Incidents:
         return find()
 
     def look_again(self) -> None:
-        """Read the file again if it has changed; if it is damaged, what is known applies."""
+        """Read the file again if it has changed; if it is damaged, keep what is known."""
         with suppress(ValueError):
             self.refresh()
 

@@ -34,7 +34,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 @dataclass(frozen=True)
 class Isolation:
-    """What a process needs: everything else is taken away."""
+    """The rights that a process keeps; everything else is taken away."""
 
     memory: int
     files: int

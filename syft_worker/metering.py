@@ -80,7 +80,7 @@ class Meter:
         return known
 
     def _describe(self, account: Account, execution: Execution) -> Estimate:
-        """Return what is known about a signature, after recording it: the inference itself may fail badly."""
+        """Return what is known about a signature, after recording it: the inference itself may crash."""
         op = execution.op
         signature = write_signature(op, signature_of(op, execution.args, execution.kwargs))
         known = Estimate(signature, signature.encode(errors="replace"))
@@ -102,9 +102,9 @@ class Meter:
         return bytes_beyond([leaf for leaf in found or () if keeps_gradient(leaf) and leaf.grad is None], ()), 0
 
     def _run_special(self, proceed: Stage, account: Account, execution: Execution, needed: Amounts) -> Nested:
-        """Run an operation that lets others go first, or of which the memory cannot be inferred.
+        """Run an operation that yields its turn, or whose memory cannot be inferred.
 
-        What the first kind needs stays reserved. The second is undone if what it writes to grows too large.
+        The former keeps its reservation. The latter is undone if an operand that it writes to grows too large.
         """
         if execution.op.process is not None:
             with Reservation(account.held, needed):

@@ -215,7 +215,7 @@ class Page:
             self._http.server_close()
 
     def _keep_house(self) -> None:
-        """Measure the speed of the worker every second, and end requests that take too long."""
+        """Measure the speed of the worker every second, and end slow requests."""
         before, then = self.server.worker.stats.operations, time.monotonic()
         while not self._stopping.wait(1):
             count, now = self.server.worker.stats.operations, time.monotonic()
@@ -381,7 +381,6 @@ class Page:
         return _redirect("/")
 
     def _locked(self, act: Callable[[], T], seconds: float = READ_SECONDS) -> T:
-        """Do something under the lock of the worker; errors are answers."""
         worker = self.server.worker
         if not worker.lock.wait(seconds=seconds):
             raise _refuse(503, "the worker is computing; try again later")
@@ -405,7 +404,7 @@ class Page:
         shown = text.partition("\n")[2] if start else text
         return Response(shown, type="application/jsonl", headers={**headers, "Content-Disposition": name})
 
-    # --- who is it?
+    # --- authentication
 
     def _login(self, request: PageRequest) -> Response:
         if request.method == "GET":
@@ -426,7 +425,7 @@ class Page:
         return views.login(self.server.worker.id, self._csrf_of(cookie), error)
 
     def _require_admin(self, request: PageRequest) -> Identity:
-        """Return who makes a request: by its token, by its cookie, or by its certificate."""
+        """Return the administrator who makes a request, known by its token, its cookie or its certificate."""
         if request.token is not None:
             identity = self._authenticate_bearer(request)
         else:
@@ -447,7 +446,7 @@ class Page:
         return self._authenticate(request, Credentials(request.token, request.certificate))
 
     def _authenticate(self, request: PageRequest, credentials: Credentials) -> Identity | None:
-        """Return who presents credentials. Only wrong ones are throttled: others at the address may have right ones."""
+        """Return the owner of credentials. Only wrong ones are throttled: others at the address may have right ones."""
         identity = self.server.authenticate(credentials)
         if identity is None:
             if pause := self.throttle.wait_for(request.address):

@@ -33,7 +33,7 @@ from syft_worker.recorder import UsageRecorder
 PATIENCE = 10.0
 """The longest delay, in seconds, of a user who exceeds a rate; beyond it the command fails."""
 MAX_COPIES = 1 << 30
-"""How many bytes may leave with one message at most, if the objects do not take that much memory anyway."""
+"""Maximum bytes that leave with one message, unless the objects themselves take more memory."""
 
 
 class QuotaGuard:
@@ -49,7 +49,6 @@ class QuotaGuard:
         self._worker = worker
         self._accounts = Accounts(worker, users)
         self._incidents = Incidents(0) if incidents is None else incidents
-        """What ended earlier processes."""
         self._recorder = UsageRecorder(self._accounts, activity)
         self.watch, self.rest = self._recorder.watch, self._recorder.rest
         self.pause, self.resume = self._recorder.pause, self._recorder.resume
@@ -77,7 +76,7 @@ class QuotaGuard:
         return self._incidents.list_bans(lambda user: self._accounts.allowance_of(user).crashes)
 
     def lift(self, ban: Ban) -> None:
-        """Refuse it no more; the supervisor, which keeps the record, must be told."""
+        """Lift a ban here; the supervisor, which keeps the record, must be told."""
         self._incidents.forget(ban)
 
     def forget(self, peer: Id) -> None:
@@ -100,7 +99,7 @@ class QuotaGuard:
         return self.account_of(user).allowance.bytes
 
     def admit(self, peer: Peer, number: int) -> float:
-        """Take note of the next batch; return how many seconds the client has to wait for its rates."""
+        """Start the next batch; return the seconds that the client has to wait for its rates."""
         self._recorder.batch.number = number
         account, _ = self._accounts.find(peer)
         return min(max(account.cpu.wait(), account.messages.wait()), PATIENCE)
@@ -165,10 +164,10 @@ class QuotaGuard:
         return Amounts(objects, size, self._require_departure(account, sent, doing) if sent else 0)
 
     def _require_departure(self, account: Account, ids: tuple[Id, ...], doing: str) -> int:
-        """Raise if copies of objects that leave exceed the quota, together with those that are leaving already.
+        """Raise if copies of leaving objects, together with those that are leaving already, exceed the quota.
 
-        Objects that have more than that may leave alone, but nothing that makes more of them: a view may repeat
-        elements, a message its objects.
+        Larger objects may leave alone, but nothing may multiply them: a view may repeat elements, a message its
+        objects.
         """
         size, limit, leaving = self._measure(ids), account.allowance.bytes, account.reserved.copies
         limit = MAX_COPIES if limit is None else min(limit, MAX_COPIES)

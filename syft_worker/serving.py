@@ -195,7 +195,7 @@ def _warn(config: WorkerConfig) -> None:
 
 
 class Authentication:
-    """Who connects: by token, by certificate, or by ``secret`` if the configuration has neither."""
+    """Authenticates clients: by token, by certificate, or by ``secret`` if the configuration has neither."""
 
     def __init__(self, config: WorkerConfig, secret: str | None) -> None:
         self._tokens = None if config.token_file is None else TokenFile(config.token_file)
@@ -203,7 +203,7 @@ class Authentication:
         self._secret = secret
 
     def authenticate(self, credentials: Credentials) -> Identity | None:
-        """Return who presents credentials; who presents a token is not known by a certificate instead."""
+        """Return the owner of credentials; if a token is given, the certificate is ignored."""
         token = credentials.token
         if token is not None and self._tokens is not None:
             return self._tokens.authenticate(token)

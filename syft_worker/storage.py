@@ -285,7 +285,6 @@ class Storage:
 
 
 def _read(path: Path, what: str, unpack: Callable[[Table], T]) -> tuple[T, bytes]:
-    """Return what a file contains, and its digest."""
     try:
         data = memoryview(path.read_bytes())
         content, digest = data[:-_DIGEST], bytes(data[-_DIGEST:])

@@ -164,7 +164,7 @@ class Supervisor:
         return 0
 
     def stop(self) -> None:
-        """Ask ``run`` to stop the process and return; who asks again a second later does not want to wait for it.
+        """Ask ``run`` to stop the process and return; a call repeated after a second ends it at once.
 
         Some send one signal twice, to the process and to its group.
         """
@@ -261,7 +261,7 @@ class Supervisor:
             self._report(process, found, what)
 
     def _report(self, process: _Process, found: Executing, what: str) -> None:
-        """Say what a command did: in the log, and to its client."""
+        """Report what a command did, in the log and to its client."""
         ban = self._incidents.find_ban(found.user, found.operation)
         refused = "" if ban is None else f", and is refused to user {one_line(found.user)!r} until {ban.end}"
         log_event(

@@ -190,7 +190,7 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
 
 
 def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -> list[Html]:
-    """Return the form that makes a rule of a request, if a rule can say what it asks for."""
+    """Return the form that makes a rule from a request, if a rule can express it."""
     try:
         form = describe_forms(rule["form"])
     except ValueError:

@@ -21,16 +21,16 @@ from syft_privacy.noise import discrete_gaussian
 REFUSED = -1
 """The answer to a query on which too few teachers agree; also the label of a teacher that does not vote."""
 STEPS = 1 << 24
-"""The standard deviation of a worker's noise in steps: so many that discrete noise is as good as any."""
+"""The standard deviation of a worker's noise in steps: large enough that one step does not matter."""
 MAX_CLASSES = 4096
 MAX_TEACHERS = 1 << 20
-"""How many teachers all workers may have."""
+"""Maximum number of teachers of all workers together."""
 MAX_SCALE = 1 << 40
-"""How many steps a vote may count: counts stay so small that differences of them can be compared."""
+"""Maximum number of steps of a vote: counts stay so small that differences of them can be compared."""
 MAX_COMPARED = 1 << 22
-"""How many pairs, or with many classes counts, may be compared in one run: a worker needs about 100 bytes for each."""
+"""Maximum number of pairs, or with many classes counts, compared in one run: each needs about 100 bytes."""
 _FEW = 16
-"""Up to how many classes each is compared with each other one, which takes the fewest rounds."""
+"""Up to this many classes, all pairs are compared, which takes the fewest rounds."""
 
 
 def _count_rounds(labels: Spec, *, classes: int, threshold_scale: int = 0, **_options: int) -> int:

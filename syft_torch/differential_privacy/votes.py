@@ -143,7 +143,7 @@ class GNMax:
         return answered
 
     def _choose_options(self, workers: int) -> dict[str, int]:
-        """Return the options of the protocol for so many workers; raise unless enough of them draw noise."""
+        """Return the options of the protocol for ``workers`` workers; raise unless enough of them draw noise."""
         free = workers - self.colluding
         if free < 1:
             raise ValueError(
@@ -158,7 +158,7 @@ class GNMax:
 
 
 def _find_scale(sigma: float, name: str, workers: int) -> int:
-    """Return how many steps a vote counts, if the noise of so many workers is to have at least ``sigma`` votes."""
+    """Return how many steps a vote counts for the noise of all ``workers`` to have at least ``sigma`` votes."""
     scale = math.floor(STEPS * math.sqrt(workers) / sigma)
     if not 1 <= scale <= MAX_SCALE:
         raise ValueError(f"cannot vote: {name!r} is too {'small' if scale else 'large'} for exact noise; change it")

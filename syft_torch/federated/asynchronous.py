@@ -17,7 +17,7 @@ from syft_torch.federated.strategies import Update
 
 
 class AsynchronousRounds(Rounds):
-    """Keeps as many trainings running as are wanted; a round ends when there are enough updates."""
+    """Keeps the wanted number of trainings running; a round ends when there are enough updates."""
 
     def __init__(self, options: Options, clients: Clients, buffer: int) -> None:
         super().__init__(options, clients)

@@ -1,4 +1,4 @@
-"""Find by trial what a metric is a mean of, so that its values on several workers combine to that of the pooled data.
+"""Find by trial how a metric averages, so that its values on several workers combine to that of the pooled data.
 
 A metric is a function of outputs and targets. It is a mean over samples, a sum, a mean in which classes have weights
 (class weights, labels that are ignored), or says itself by which weight a sum is divided. Which one it is does not
@@ -24,23 +24,24 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch.federated.errors import FederatedError
 
 TOLERANCE = 1e-4
-"""Up to which relative difference two values count as equal."""
+"""Relative difference up to which two values count as equal."""
 MAX_PLACES = 256
-"""Up to how many labels of one sample each is tried."""
+"""Maximum number of labels of one sample for which each is tried."""
 MAX_WORK = 1 << 21
-"""How many numbers the outputs of a trial may have: of too many classes, only the last ones are tried, and those whose
-numbers the metric uses."""
+"""Maximum numbers in the outputs of a trial: of too many classes, only the last ones are tried, and those whose
+numbers the metric uses.
+"""
 MAX_OUTPUT = 1 << 24
-"""How many numbers the output for a sample may have for a trial."""
+"""Maximum numbers in the output for one sample in a trial."""
 MAX_LABEL = 1 << 20
 FEW = 16
 TRIALS = 6
 ROWS = 3
-"""How many samples a batch has in a trial."""
+"""The number of samples in a batch of a trial."""
 
 
 class WeightedMean(NamedTuple):
-    """What a loss or a metric returns that is a mean of anything but samples: a sum, and the weight that divides it."""
+    """The result of a loss or a metric that is not a mean over samples: a sum, and the weight that divides it."""
 
     total: Tensor
     weight: Tensor
@@ -63,7 +64,7 @@ class Average:
 
     @property
     def size(self) -> int:
-        """How many numbers are added up over all batches and workers."""
+        """The number of sums over all batches and workers."""
         return 1 if self.kind in ("mean", "sum") else 2
 
     def split(self, value: Nested, targets: Tensor) -> Tensor:
@@ -110,7 +111,7 @@ def _count_samples(targets: Tensor) -> Tensor:
 
 
 def find_average(name: str, metric: Function, model: nn.Module, forms: Sequence[Form]) -> Average:
-    """Return what a metric averages; raise if it is no mean and no sum.
+    """Return what a metric averages; raise if it is neither a mean nor a sum.
 
     The model is in evaluation mode. If the metric cannot be called on values that are made up, or returns nothing that
     distinguishes them, it counts as a mean over samples, which metrics are expected to be.
@@ -195,7 +196,7 @@ class _Trial:
         return Average("mean", ignored=ignored) if is_mean else None
 
     def _compare_for_classes(self, found: Average, weights: Mapping[int, float]) -> set[str]:
-        """Return what values agree with, for targets with all classes, the first ones, and those with other weights."""
+        """Return the kinds of average that fit targets of all classes, of the first ones, and of other weights."""
         known = sorted(weights)
         first = [number for number in known if 0 <= number < ROWS] or known
         rare = [number for number, weight in weights.items() if weight != 1][:FEW]
@@ -387,7 +388,7 @@ def _make_weighted(weights: Mapping[int, float]) -> Average:
 
 
 def _choose(kinds: set[str] | None) -> Average | None:
-    """Return the only kind that all trials agree with; None if there is none."""
+    """Return the only kind on which all trials agree; None if there is none."""
     if kinds is None or len(kinds) > 1:
         raise _UndecidedError
     return Average(kinds.pop()) if kinds else None  # type: ignore[arg-type]  # one of its kinds

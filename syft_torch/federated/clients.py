@@ -34,7 +34,7 @@ from syft_worker.desk.handle import RequestHandle
 
 @dataclass(eq=False)
 class Job:
-    """What every client of a run gets: the recorded functions, and the tensors that do not change."""
+    """The parts of a run that are the same for every client: recorded functions, and tensors that do not change."""
 
     train: Programs
     fixed: list[Tensor]
@@ -122,7 +122,7 @@ class Client:
     def make_training(
         self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int | None = None
     ) -> Train:
-        """Return the message that trains on the worker, after what it refers to was sent."""
+        """Return the message that trains on the worker, after sending what it refers to."""
         plans, fixed = self._send(job.train, job.fixed, job.settings)
         result = new_id() if id is None else id
         return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
@@ -154,7 +154,7 @@ class Client:
         return self._fetch(ids, reason, patience)
 
     def _has_forgotten(self, error: Exception) -> bool:
-        """Return whether the worker was started again, or does not have an object any more."""
+        """Return whether the worker was restarted, or has lost an object."""
         is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
         return is_lost or isinstance(error, ObjectNotFoundError)
 
@@ -270,7 +270,7 @@ class Clients(Mapping[Id, Client]):
 
     @contextlib.contextmanager
     def deadline(self, timeout: float | None) -> Iterator[None]:
-        """Return a context in which workers on a network count as lost after other seconds."""
+        """Return a context with another timeout, after which workers on a network count as lost."""
         changed = []
         for client in self.values() if timeout is not None and not self.are_local else ():
             if not client.is_local and hasattr(client.location, "timeout"):

@@ -12,7 +12,7 @@ from syft_core.values import Kwargs
 
 
 class Departures:
-    """How many updates and evaluations have left each worker; those that were rejected here have left it, too."""
+    """How many updates and evaluations have left each worker, including those that were rejected here."""
 
     HEADER = ("worker", "changes of the weights, each with a loss", "sums of an evaluation")
 

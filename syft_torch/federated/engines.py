@@ -32,7 +32,7 @@ from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
 
 _log = logging.getLogger(__name__)
 MAX_STACKED_WEIGHTS = 300_000
-"""Up to how many weights models are stacked without being asked to: ``benchmarks/stacking.py`` measures it."""
+"""Models with up to this many weights are stacked by default; measured by ``benchmarks/stacking.py``."""
 MAX_THREADS = 64
 
 
@@ -96,7 +96,7 @@ class Acceptance:
         return explain(outcome)
 
     def sort_out(self, found: Iterable[tuple[Id, ClientOutcome]]) -> tuple[list[Update], dict[Id, str]]:
-        """Return the updates that are usable, and why the others are not."""
+        """Return the usable updates, and why the others are not."""
         updates, left_out = [], {}
         for worker, outcome in found:
             why = self.explain(outcome)
@@ -108,7 +108,7 @@ class Acceptance:
 
 
 def explain(error: Exception) -> str:
-    """Return the text of an error: a worker sends only what the reader may know."""
+    """Return the text of an error, which a worker has limited to what the reader may know."""
     if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError | ReleasePendingError):
         return f'{error}, or let the trainer ask for each result: `options=fl.Options(reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"

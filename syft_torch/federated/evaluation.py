@@ -1,4 +1,4 @@
-"""Evaluation: what is measured on each worker, and what that makes over all samples."""
+"""Evaluation: measure a model on each worker, and combine the results over all samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from syft_torch.federated.metrics import Metric
 from syft_torch.federated.options import Options
 
 SETTINGS = Settings(batch_size=1024)
-"""How workers measure: so many samples at once."""
+"""Workers measure this many samples at once."""
 
 
 class Evaluation(dict[str, Nested]):
@@ -90,7 +90,7 @@ class Evaluation(dict[str, Nested]):
 
 @dataclass(frozen=True)
 class Survey:
-    """Who measures what: the clients, the metrics, what the clients run, and how their values are combined."""
+    """One evaluation: the clients, the metrics, what the clients run, and how their values are combined."""
 
     clients: Clients
     metrics: Mapping[str, Function]

@@ -62,7 +62,7 @@ class HostedEngine(Engine):
 
     def submit(self, task: Assignment) -> None:
         """Queue a training in an actor; run others as usual."""
-        # Whoever waits for the decision of an owner must not keep the actor busy.
+        # Waiting for the decision of an owner must not keep the actor busy.
         is_hosted = self._population is not None or find_actor(task.client) is not None
         if is_hosted and not task.job.reason:
             self._queued.append(task)

@@ -13,7 +13,7 @@ import torch
 from syft_core.values import Nested, Tensor
 
 MAX_COUNT = 1 << 24
-"""Up to which number every whole number can be represented in a flat tensor."""
+"""Every integer up to this one can be represented in a flat tensor."""
 
 
 class Layout:

@@ -20,9 +20,9 @@ from syft_torch.federated.layout import Layout
 from syft_torch.federated.losses import Loss, ModelForms
 
 MAX_BLOCK = 1 << 24
-"""About how many bytes of samples are shuffled at once."""
+"""Approximate bytes of samples that are shuffled at once."""
 MAX_STACKED = 1 << 20
-"""About how many bytes of the samples of stacked clients are copied at once: they fit a processor's cache."""
+"""Approximate bytes of samples of stacked clients that are copied at once: they fit a processor's cache."""
 MAX_EPOCHS = 1 << 20
 MASK = (1 << 63) - 1
 """The bits of a seed that are used."""
@@ -44,7 +44,7 @@ class Settings:
     drop_last: bool = False
     """Whether a last batch that is not full is left out."""
     proximal: float = 0.0
-    """How strongly the weights are drawn to those received: the factor mu of FedProx."""
+    """How strongly the weights are pulled towards those received: the factor mu of FedProx."""
 
     @classmethod
     def read(cls, received: Kwargs) -> Settings:
@@ -113,7 +113,7 @@ _VALID: dict[str, Callable[[Nested], bool]] = {
 
 @dataclass
 class Recipe:
-    """What one training, or one evaluation, computes with."""
+    """The inputs of one training, or one evaluation."""
 
     losses: Sequence[Loss]
     shape: ModelForms

@@ -64,7 +64,7 @@ class Programs:
 
     @property
     def plans(self) -> list[Plan]:
-        """The plans of these programs; none in another process than that which recorded them."""
+        """The plans of these programs; empty outside the process that recorded them."""
         return [] if self._cover is None else self._cover.plans
 
     def find(self, lengths: Sequence[int]) -> list[Program]:
@@ -154,7 +154,7 @@ def _differentiate(function: Function, model: nn.Module, *batch: Tensor) -> Nest
 
 
 MAX_RECORDINGS = 64
-"""How often a loss is recorded at most, if it decides something by the length of a batch."""
+"""Maximum number of recordings of a loss that decides something by the length of a batch."""
 
 
 class Cover:
@@ -201,7 +201,7 @@ class Cover:
         return known
 
     def _add(self, length: int) -> int:
-        """Record the function for a length; if it fails for that one, the workers will tell, with any plan."""
+        """Record the function for a length; if it fails, any plan will do, because it fails on the workers too."""
         try:
             self.plans.append(self._build_for(length))
         except PlanError:
@@ -213,7 +213,7 @@ class Cover:
         return len(self.plans) - 1
 
     def _build_for(self, length: int) -> Plan:
-        """Record the function such that it may serve other lengths, too, or else with the length as a number."""
+        """Record the function so that it may serve other lengths too, or else with the length as a number."""
         try:
             return self._build((length, length))
         except PlanError:
@@ -230,7 +230,7 @@ def _require_momentum(model: nn.Module) -> None:
 
 
 def _serves(plan: Plan, length: int) -> bool:
-    """Return whether the steps of a plan can be replayed for batches of a length; on tensors without values."""
+    """Return whether the steps of a plan can be replayed for batches of a length; uses tensors without values."""
     program, tensors = _require_stateless(plan)
     if not all(known.shape[0] in (-1, length) for known in program.inputs):
         return False
@@ -457,7 +457,7 @@ _COMPUTE = "compute it from the batch and from the model's output"
 
 
 def _requires_gradient(op: Op, step: Step, of_model: int) -> bool:
-    """Return whether a step lets a gradient be computed with respect to the batch or a result."""
+    """Return whether a step allows a gradient with respect to the batch or a result."""
     first = step.args[0] if step.args else None
     return op.attr in ("requires_grad_", "requires_grad") and type(first) is Slot and first.number >= of_model
 

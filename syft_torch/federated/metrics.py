@@ -88,7 +88,7 @@ class AUC(Metric):
 
 @dataclass(frozen=True)
 class ConfusionMatrix(Metric):
-    """How many samples of each class (rows) were taken for each class (columns).
+    """How many samples of each class (rows) were classified as each class (columns).
 
     Outputs are one score per class or, for two classes, one score, which is compared with ``threshold``.
     """

@@ -56,7 +56,7 @@ class Options:
     """A function of the number of rounds since an update began that returns its weight; None means 1 / √(1 + age), as
     in FedBuff."""
     reason: str = ""
-    """Why owners should release updates that may not leave. If given, each is asked for, and waited for."""
+    """Why owners should release updates that may not leave. If given, each release is requested and awaited."""
     patience: float | None = 600.0
     """How many seconds to wait for the decision of an owner; None means to wait for it."""
 

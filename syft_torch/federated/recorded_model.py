@@ -22,7 +22,7 @@ from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.strategies import Strategy, Update, combine, goes_by_parts, is_finite, merge
 
 PART = 1 << 20
-"""How many weights are combined at once, if the strategy goes by parts."""
+"""Number of weights combined at once, if the strategy works by parts."""
 
 
 class RecordedModel:

@@ -53,7 +53,7 @@ class EarlyStopping:
 
 
 class Watch:
-    """Evaluates the model after some rounds, and says when to stop."""
+    """Evaluates the model after some rounds, and decides when to stop."""
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ def require_updates(strategy: Strategy, count: int) -> None:
 
 
 def require_ageless(strategy: Strategy) -> None:
-    """Raise unless a strategy combines updates of several ages as it should."""
+    """Raise unless a strategy can combine updates of several ages."""
     if not (uses_mean(strategy) or strategy.takes_stale):
         why = (
             "it combines updates of one round, and ignores the weight of older ones; leave out `buffer`, or use one "
@@ -192,7 +192,7 @@ def combine(strategy: Strategy, layout: Layout, weights: Tensor, updates: Sequen
 
 
 def _require_weights(strategy: Strategy, name: str, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-    """Return what a method of a strategy returns; raise unless it can take the place of the weights."""
+    """Return the result of a strategy's method; raise unless it can take the place of the weights."""
     found: object = getattr(strategy, name)(weights, updates)
     if not isinstance(found, torch.Tensor) or found.shape != weights.shape:
         raise FederatedError.strategy(repr(strategy), f"`{name}` must return weights of the same size")

@@ -38,7 +38,7 @@ from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
 
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
-"""How many losses, with other numbers, a process remembers, and how many bytes their plans may have."""
+"""Maximum number of losses, with their settings, that a process remembers, and maximum bytes of their plans."""
 
 
 def _describe(text: str) -> MessageFacts:
@@ -201,7 +201,7 @@ class LoopOp:
             random=any(loss.is_random for loss in self.losses),
             tier="public" if self._unreviewed else "reviewed",
         )
-        # A worker whose process was ended by one loss refuses that one, and no other.
+        # If one loss ended the process, only that loss is refused.
         name = f"federated.{type(message).__name__.lower()}#{_write_digest(programs)}"
         self.op = Op(
             name, self.rehearse, "function", name, self.rehearse, describe=lambda _op: facts, process=self.process
@@ -264,7 +264,7 @@ class LoopOp:
     def may_join(self, execution: Execution) -> bool:
         """Return whether a worker may train together with others: nothing restricts its data, and no step is its own.
 
-        Random numbers and running statistics would be others than those of the worker alone.
+        Random numbers and running statistics would differ from those of the worker alone.
         """
         has_statistics = len(self.shape.forms) > len(self.shape.parameters)
         return self.is_training and not (execution.status & RESTRICTED or self.op.random or has_statistics)
@@ -338,7 +338,7 @@ class LoopOp:
         return result
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
-        """Return what makes a context for the random numbers of a turn.
+        """Return a function that makes a context for the random numbers of a turn.
 
         On data that the sender may not read, they come from a generator that it does not know.
         """
