@@ -223,10 +223,7 @@ class AdditiveSharingTensor(SharedTensor):
     def multiply(
         self, other: AdditiveSharingTensor, op: str, *plus: AdditiveSharingTensor, **options: Any
     ) -> AdditiveSharingTensor:
-        """Multiply by another value with a bilinear operation, and optionally add a third.
-
-        If the other value is reused, it is opened only once.
-        """
+        """Multiply with a bilinear operation, and optionally add a third value; open a reused operand once."""
         masked = other.find_mask() if op != ELEMENTS else None
         scaled = {**options, **({"op": op} if op != ELEMENTS else {})}
         if masked is not None:

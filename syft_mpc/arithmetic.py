@@ -303,10 +303,7 @@ def smallest(numbers: Numbers, x: Integers, dim: Axes = (), keepdim: bool = Fals
 
 
 def find_extreme(numbers: Numbers, x: Integers, dim: int, keepdim: bool = False) -> tuple[Integers, Integers]:
-    """Return the largest numbers along an axis, and where the first of them are, as numbers.
-
-    The only axis of a single number has length 1.
-    """
+    """Return the largest numbers along an axis (a single number has one), and the first positions, as numbers."""
     axis, shape = integers.find_axis(x, dim), list(integers.shape_of(x))
     found, marks = find_largest(x if shape else integers.flatten(x), axis, positions=True)
     if shape:

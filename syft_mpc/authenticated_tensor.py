@@ -127,7 +127,7 @@ class AuthenticatedTensor(SharedTensor):
 
     @property
     def rows(self) -> int:
-        """How many words a party has for each element."""
+        """The number of words that a party has for each element."""
         return 2 * len(self.group.ids) - 1
 
     def _add_public(self, value: Tensor) -> AuthenticatedTensor:

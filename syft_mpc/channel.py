@@ -115,7 +115,7 @@ class _Mask(NamedTuple):
 
     share: Array
     opened: Array
-    """What was opened under the mask."""
+    """The value opened under the mask."""
     handle: weakref.ref[Array]
     """What the worker has stored for the client."""
 
@@ -214,7 +214,7 @@ class Channel:
 
     @property
     def joining(self) -> int:
-        """How many bytes wait for the rest of a buffer."""
+        """Bytes that wait for the rest of a buffer."""
         return self._pieces.held
 
     def share_seeds(self, seconds: float = 0) -> None:
@@ -504,7 +504,7 @@ class Channel:
         self._post(rank, number, payload)
 
     def inbox(self, number: int, rank: int) -> deque[tuple[PartyPayload, int]]:
-        """Return what a party has sent for a run: payloads, and what they weigh."""
+        """Return the payloads that a party has sent for a run, and their size in memory."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
     def inboxes(self, number: int) -> Mapping[int, deque[tuple[PartyPayload, int]]]:
@@ -577,11 +577,11 @@ class Channel:
             return tuple(values)
 
     def common(self, seeds: Seeds, other: int, call: bytes, index: int, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know."""
+        """Return random arrays that only this party and another one know."""
         return expand(self.arrays, Stream(seeds[other], _label_common(call), index), specs)
 
     def lasting(self, other: int, label: bytes, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know, and that outlast the channel."""
+        """Return random arrays that only this party and another one know, and that outlast the channel."""
         return self.common(self.keys.seeds, other, label, 0, specs)
 
     def zeros(self, seeds: Seeds, call: bytes, step: int, specs: Sequence[Spec]) -> list[Array]:
@@ -662,14 +662,14 @@ def _combine(function: Function, x: Array, y: Array) -> Array:
 
 @dataclass
 class Counted:
-    """What the parties in this process exchanged in a ``with count()`` block."""
+    """Messages of the parties in this process during a ``with count()`` block."""
 
     rounds: int = 0
-    """How often the first party waited for the others."""
+    """Number of times that the first party waited for the others."""
     bytes: int = 0
-    """What all parties sent to each other."""
+    """Bytes that all parties sent to each other."""
     dealt: int = 0
-    """What the provider sent."""
+    """Bytes that the provider sent."""
 
     def note(self, sender: int, receiver: int, size: int) -> None:
         """Add one payload."""
@@ -684,7 +684,7 @@ counting: ContextVar[Counted | None] = ContextVar("counting", default=None)
 
 
 def measure_mask(spec: Spec) -> int:
-    """Return how many bytes a kept mask takes, with what was opened under it, and a copy of the share."""
+    """Return the size of a kept mask: the value opened under it, and a copy of the share."""
     return 3 * size_of(*spec)
 
 

@@ -123,7 +123,7 @@ class Reference:
 
     def _compare_part(self, found: Array, part: Array) -> None:
         if dtype_name(part).startswith(("int", "uint")) or tuple(found.shape) != tuple(part.shape):
-            return  # Indices: of equal numbers, another one may be found.
+            return  # Indices: among equal numbers, it may find another one.
         xp, unit = self.kernels.xp, 1 / self.layer.scale
         expected = self.kernels.to_floats(part)
         size = xp.abs(expected)
@@ -180,7 +180,7 @@ def _has_numbers(leaf: Tensor) -> bool:
 
 
 def _open(layer: Tensor) -> Array:
-    """Return the numbers of a layer as floats, in row-major order: some kernels of frameworks ignore another one."""
+    """Return the numbers of a layer as floats, in row-major order: some kernels of frameworks ignore other orders."""
     value = _read(layer.child)
     kernels = integers.kernels_of(value)
     numbers = kernels.decode(value, layer.scale, kernels.dtype("float64"))

@@ -137,7 +137,7 @@ class ZeroMask(Correlation):
 
     @cached_property
     def forms(self) -> DealtForms:
-        """Those of a ``SignMask``, without the highest bit of r and the product with it."""
+        """The forms of a ``SignMask``, without the highest bit of r and the product with it."""
         count, parts = prod(self.shape), len(_parts_of(_EQUAL))
         size, word = _count_bytes(count), Spec(self.shape, self.dtype)
         masks = Spec((4, 4 * size), "uint8"), Spec((4, size), "uint8")

@@ -179,7 +179,6 @@ def _require_no_graph(tensor: Tensor, verb: str) -> None:
 
 
 def _find_dtype(tensor: Tensor, name: str) -> Nested:
-    """Return the dtype of this name in the tensor's framework."""
     found = getattr(integers.kernels_of(tensor).xp, name, None)
     if found is None:
         raise PrecisionError.unknown_field(name)

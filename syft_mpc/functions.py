@@ -312,7 +312,7 @@ def reciprocal(party: Role, x: Array, *, scale: int) -> Steps:
 
 
 FINE = 26
-"""How many binary digits the reciprocal has by which a quotient is multiplied."""
+"""Binary digits of the reciprocal by which a quotient is multiplied."""
 
 
 def _sends_quotient(x: Spec, y: Spec, **_options: object) -> int:

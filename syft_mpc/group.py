@@ -60,7 +60,7 @@ class PastRun:
     forms: Args
     options: Kwargs
     repeat: Callable[[], PastRun | None] = lambda: None
-    """Returns the call that runs in its place the next time, if it is another one."""
+    """Returns the call that runs in its place the next time, if that is a different one."""
 
 
 class Group:
@@ -82,13 +82,13 @@ class Group:
             raise ProtocolError.mixed_locations()
         self._lock = threading.Lock()
         self._masks = 0
-        """How many values were masked."""
+        """Number of values that were masked."""
         self._masked: weakref.WeakSet[Masked] = weakref.WeakSet()
-        """Those that are still in use."""
+        """Masked values that are still in use."""
         self._channel: Id = 0
         self._keys: Id = 0
         self._state: tuple[Any, ...] | None = None
-        """What must not have changed since the channel was opened."""
+        """Facts that must not have changed since the channel was opened."""
         self._open()
 
     def _open(self) -> None:
@@ -292,7 +292,7 @@ class Group:
         return pointers
 
     def prepare(self, name: str, forms: Args, options: Kwargs, times: int = 1) -> None:
-        """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
+        """Let the provider deal in advance for ``times`` runs of a protocol; see the function ``prepare``."""
         if self.provider is None:
             return  # There is nothing to deal.
         with self._lock:

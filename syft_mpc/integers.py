@@ -28,7 +28,7 @@ Integers: TypeAlias = Any
 
 
 watchers: list[Callable[[Integers, int], None]] = []
-"""Called with values that are divided, or with quotients and their divisors: what was divided must be in range."""
+"""Called with dividends, or with quotients and their divisors: a dividend must be in range."""
 
 
 def watch(x: Integers, divisor: int = 1) -> Integers:

@@ -41,14 +41,14 @@ class Kernels:
     """
 
     correction: ClassVar[int] = 0
-    """What the framework subtracts from the number of elements for a variance, unless told otherwise."""
+    """Subtracted from the number of elements for a variance, unless told otherwise: the framework's default."""
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
 
     @property
     def arrays(self) -> Kernels:
-        """The kernels with which a party runs protocols; others than these if they are faster."""
+        """The kernels with which a party runs protocols; a backend may have faster ones than these."""
         return self
 
     def to_array(self, x: Array) -> Array:

@@ -93,7 +93,7 @@ class Deposit(Message):
     payload: Any
     """A buffer of ``payloads.py`` or a piece of one, half a seed, or None if the sender has failed."""
     left: int = 0
-    """How many bytes of the buffer follow in further deposits."""
+    """Bytes of the buffer that follow in further deposits."""
 
     def to_frames(self) -> list[Any]:
         """Return the deposit as frames, for a transport that sends it without the envelope of other messages."""

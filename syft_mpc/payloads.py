@@ -12,7 +12,7 @@ from syft_mpc.errors import ProtocolError
 from syft_mpc.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
 
 PartyPayload: TypeAlias = Any
-"""What one party sends to another: arrays in nested tuples, half a seed, or an error."""
+"""A payload from one party to another: arrays in nested tuples, half a seed, or an error."""
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
 PIECE = 1 << 22
@@ -89,7 +89,7 @@ class Pieces:
     def __init__(self) -> None:
         self._buffers: dict[tuple[int, int], tuple[bytearray, int]] = {}
         self.held = 0
-        """How many bytes wait for the rest of their buffers."""
+        """Bytes that wait for the rest of their buffers."""
 
     def join(self, key: tuple[int, int], piece: bytearray, left: int) -> bytearray | None:
         """Add a piece; return the buffer if it is complete, else None."""

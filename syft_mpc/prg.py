@@ -13,7 +13,7 @@ _ZEROS = memoryview(bytes(_CHUNK))
 
 
 def new_seed() -> bytes:
-    """Return a seed that nobody can predict."""
+    """Return an unpredictable seed."""
     return secrets.token_bytes(SEED_BYTES)
 
 
@@ -23,7 +23,7 @@ def join_seeds(first: bytes, second: bytes, purpose: bytes = b"") -> bytes:
 
 
 def advance_seed(seed: bytes) -> tuple[bytes, bytes]:
-    """Return the seed of one use and the seed that follows; from the latter, nobody can compute the two before it."""
+    """Return the seed of one use and the seed that follows; from the latter, the two before it cannot be computed."""
     digest = hashlib.sha256(b"advance" + seed).digest()
     return digest[:SEED_BYTES], digest[SEED_BYTES:]
 

@@ -71,7 +71,7 @@ def count_draw(drawn: Drawn, demand: Correlation) -> int:
 
 
 class ProtocolRun:
-    """One party's run of a protocol. ``advance`` takes it as far as possible, and never waits.
+    """One party's run of a protocol. ``advance`` continues it as far as possible, and never waits.
 
     With ``waits``, the run has a thread of its own, which calls ``wait`` between two advances. Threads that deliver
     what others sent advance it too, but leave it to its own thread to send what is large: they must go on reading, so
@@ -95,16 +95,16 @@ class ProtocolRun:
         self._describe_call = call
         self._proves = proves
         self._proofs: dict[bytes, int] = {}
-        """How many messages have been proved, by direction."""
+        """Number of messages that have been proved, by direction."""
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Need | None = None
         self._unsent: Sequence[Array] | None = None
         """Shares of the current request that have not been sent, because they are large."""
         self.progress = 0
-        """How many requests have been answered."""
+        """Number of requests that have been answered."""
         self._commons: dict[int, int] = {}
-        """How often random arrays in common with each other rank were asked for; both ranks count the same."""
+        """Number of requests for random arrays in common with each other rank; both ranks count the same."""
         self._drawn: Drawn = {}
         self._draws: deque[Draw] = deque()
         """The draws that were not prepared, and for which the first party has no corrections yet, in order."""
@@ -149,7 +149,7 @@ class ProtocolRun:
         is_owner = is_owner or self._signals is None
         while self._may_continue(is_owner):
             if not self._lock.acquire(blocking=False):
-                return  # Whoever is advancing it checks again before leaving.
+                return  # The thread that is advancing it checks again before leaving.
             try:
                 with self._channel.arrays.wrapping_around():
                     while self._may_continue(is_owner):
@@ -277,7 +277,7 @@ class ProtocolRun:
         return expand(channel.arrays, stream, free)
 
     def _lacks_corrections(self, draw: Draw) -> bool:
-        """Return whether the first party has to wait for the provider; other threads may change what is counted."""
+        """Return whether the first party has to wait for the provider; other threads may change the counts."""
         channel = self._channel
         if type(draw.rest) is PreparedAt:
             return not channel.has_stock(draw.rest)
@@ -327,7 +327,7 @@ _ANSWERS: dict[type, Callable[..., PartyPayload]] = {
 
 
 def _corrections_in(payload: PartyPayload) -> Sequence[PartyPayload]:
-    """Return the corrections that the provider has sent; what is malformed counts as one, and is refused later."""
+    """Return the corrections that the provider has sent; a malformed payload counts as one, and is refused later."""
     return payload if type(payload) is tuple and payload else (None,)
 
 

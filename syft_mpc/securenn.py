@@ -193,7 +193,7 @@ _register = partial(protocol, prefix="snn_", parties=2, has_helper=True)
 
 
 def _per_element(bits: int, words: int) -> Cost:
-    """Return a cost: so many times the bits of a word, as digits of a byte each, and so many words, per element."""
+    """Return a cost per element: a number of digits, a byte each, for each bit of a word, and a number of words."""
 
     def cost(x: Spec, *_specs: Spec, **_options: object) -> int:
         length = BITS[x.dtype]

@@ -96,9 +96,9 @@ class Square(Correlation):
 
 @dataclass(frozen=True)
 class DividedProduct(Correlation):
-    """What a product needs that is divided next: the masks of its factors, and uniform s = c + r.
+    """Randomness of a product that is divided next: the masks of its factors, and uniform s = c + r.
 
-    The result of the product is only opened, plus r. So nobody needs [c] and [r], just their sum, which is uniform.
+    The result of the product is only opened, plus r. So only the sum of [c] and [r] is needed, which is uniform.
     """
 
     product: Correlation
@@ -106,7 +106,7 @@ class DividedProduct(Correlation):
 
     @cached_property
     def forms(self) -> DealtForms:
-        """The forms of the masks of the factors and of s, and those of what the division needs."""
+        """The forms of the masks of the factors and of s, and those of the division."""
         free, dependent = self.mask.forms
         return (*self.product.forms[0], *free), dependent
 

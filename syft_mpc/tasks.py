@@ -68,7 +68,7 @@ class ProtocolTask(Task):
         """Execute the task, and return the answer."""
 
     def rehearse(self) -> Rehearsal:
-        """Return what the protocol needs and returns, from the forms of its operands."""
+        """Infer the costs and results of the protocol from the forms of its operands."""
         channel, options = self.channel, tuple(sorted(self.message.options.items()))
         specs = tuple([part if isinstance(part, Spec) else spec_of(part) for part in self.args])
         return rehearse(channel.kernels, self.name, specs, options, len(channel.parties))
@@ -88,7 +88,7 @@ class Preparation(ProtocolTask):
             raise ProtocolError(f"cannot prepare {self.name!r} {times} times: the limit is {MAX_TIMES}")
 
     def run(self) -> None:
-        """Find out what the protocol needs, and let the provider deal it."""
+        """Find the needs of the protocol, and let the provider deal them."""
         worker, channel, message = self.worker, self.channel, self.message
         with worker.reserve(self.peer, self.name, size=_bytes_of(self.args)), worker.waiting():
             demands = self.rehearse().demands
@@ -114,7 +114,7 @@ class Participation(ProtocolTask):
         return self.is_party or PROTOCOLS[self.name].informs_client
 
     def find_operands(self) -> None:
-        """Find the shares, and what was opened of them under a mask; at the provider, read their forms."""
+        """Find the shares, and the values opened of them under a mask; at the provider, read their forms."""
         self.lineage: Lineage = NO_LINEAGE
         self.masked: list[Stored] = []
         if not self.is_party:
@@ -258,7 +258,6 @@ def _require_shares(task: Participation) -> None:
 
 
 def _find_masked(message: RunProtocol, channel: Channel) -> list[Stored]:
-    """Return what was opened under the kept mask of a protocol."""
     if MASK not in message.options:
         return []
     number = message.options[MASK]
@@ -342,7 +341,7 @@ def _copy_operands(operands: Sequence[Tensor], masked: Sequence[Stored]) -> list
 
 
 def _note_masked(value: Tensor, id: Id, lineage: Lineage, sender: Peer) -> Stored:
-    """Return an entry, which is not stored, for what was opened under a mask: products with it are restricted too."""
+    """Return an entry, which is not stored, for a value opened under a mask: products with it are restricted too."""
     entry = Stored(value, sender.id, lineage)
     entry.id = id
     return entry

@@ -1,4 +1,4 @@
-"""NumpyAttributes: numpy's op table, and what the core needs to know about arrays."""
+"""NumpyAttributes: numpy's op table, and the properties of arrays that the core uses."""
 
 from __future__ import annotations
 
@@ -346,7 +346,6 @@ def _run_everywhere(run: Function, *args: object, **kwargs: Any) -> Nested:
 
 
 def _clear_gaps(result: Nested, args: object, kwargs: Any) -> None:
-    """Set the elements of new arrays that ``where`` leaves out to zero."""
     if (where := kwargs.get("where", True)) is True:
         return
     given = {id(leaf) for leaf in leaves((args, kwargs))}
@@ -388,7 +387,7 @@ def _example(known: Form) -> Tensor:
 
 
 _LARGEST_EXAMPLE = 1 << 26
-"""The largest example besides that of a dry run, in bytes."""
+"""The largest example outside of a dry run, in bytes."""
 
 
 def _values(known: Form, kind: int) -> Tensor:
@@ -447,7 +446,6 @@ _MODULES: Mapping[str, Mapping[str, Any]] = {
 
 
 def _has_method(ufunc: np.ufunc, method: str) -> bool:
-    """Return whether ``ufunc`` supports ``method``; numpy refuses others before it calls the protocol."""
     if ufunc.signature is not None:
         return False
     if method == "outer":

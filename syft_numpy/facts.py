@@ -173,8 +173,8 @@ PUBLIC_SPECIAL = words(
     "lib.scimath.log2 lib.scimath.logn lib.scimath.power lib.scimath.sqrt lib.stride_tricks.sliding_window_view",
     prefix="numpy.",
 )
-"""The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
-the sender may see. Those in no list are off."""
+"""The other operations that are memory-safe for all arguments, according to tests/facts. They may run on data
+the sender may see. Unlisted operations are off."""
 FAILS = words(
     "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer "
     "matrix_power vecdot interp"

@@ -21,7 +21,7 @@ _GRID = 2.0**13
 """Minimum standard deviation of released noise, in steps; large enough that one step does not matter."""
 
 _MARGIN = 3
-"""How many standard deviations of the noise are added to what is released."""
+"""Number of standard deviations of the noise that are added to a released value."""
 
 
 class Guarantee(NamedTuple):
@@ -50,7 +50,7 @@ def convert(rdp: Floats, orders: Floats, delta: float, conversion: Conversion) -
 def find_epsilon(rdp: Callable[[Floats], Floats], delta: float, conversion: Conversion) -> Guarantee:
     """Return the least ε of all ``ORDERS``.
 
-    They are always the same: so a query never makes ε smaller, and others get the same number.
+    The orders are fixed, so another query never makes ε smaller, and others get the same number.
     """
     delta = to_delta(delta)
     found = convert(rdp(ORDERS), ORDERS, delta, conversion)

@@ -35,7 +35,7 @@ _LARGEST_T = 1e4
 """How far out in a tail smooth sensitivity is computed: there, q is 1e-43000000."""
 _GOLDEN = (math.sqrt(5.0) - 1) / 2
 _MAX_VOTES = 1_000_000
-"""How many votes of a query are moved one by one for the smooth sensitivity."""
+"""Maximum number of votes of a query that are moved one by one for the smooth sensitivity."""
 Result: TypeAlias = "Floats | np.float64"
 """A number for one row of votes, an array for several."""
 
@@ -149,7 +149,6 @@ class _Part:
         self.unique, self.counts = np.unique(log_q, return_counts=True)
 
     def sum_rdp(self, orders: Floats) -> Floats:
-        """Return the sum of the bounds of all queries, for each order."""
         return self.counts @ bound_rdp(self.unique, self.sigma, orders)
 
 

@@ -41,7 +41,7 @@ class RayLocation(FarWorker):
         self._replies: deque[Nested] = deque()
         self._closed = False
         self.timeout: float | None = None
-        """How many seconds an actor may take without progress; None means any number."""
+        """Seconds that an actor may take without progress; None means no limit."""
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Call the actor."""

@@ -121,7 +121,7 @@ class RayWorkers(Sequence[RayLocation]):
     # --- other workers
 
     def link(self, location: RayLocation, other: Location) -> None:
-        """Let the worker at a location reach another one: of an actor, or of this process."""
+        """Let the worker at a location reach another worker: of an actor, or of this process."""
         pair = location.id, other.id
         if pair in self._linked:
             return
@@ -210,10 +210,7 @@ class Agents:
         return ray.put(pack(frames(value)))
 
     def run(self, actor: Actor, task: Nested, shared: Nested, timeout: float | None = None) -> Nested:
-        """Let the agent in an actor do a task, and return what it returns.
-
-        With a ``timeout``, raise if the actor makes no progress for so many seconds.
-        """
+        """Let the agent in an actor do a task; raise if it makes no progress for ``timeout`` seconds, if given."""
         actor.require_progress()
         with self._lock:
             if actor not in self._begun:

@@ -83,10 +83,7 @@ class AtenOp(Op):
 
 
 class AtenTable(OpTable):
-    """Torch's kernels, added on first use.
-
-    An entry does not permit an operation: numeric layers refuse operations without a rule.
-    """
+    """Torch's kernels, added on first use; an entry permits nothing: numeric layers refuse kernels without a rule."""
 
     def of(self, func: torch._ops.OpOverload) -> AtenOp:
         """Return the entry for an overload."""

@@ -25,7 +25,7 @@ def attend(
     attn_mask: torch.Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return softmax(q·kᵀ·scale + mask)·v, and zeros instead of what the fused kernel keeps for its gradient."""
+    """Return softmax(q·kᵀ·scale + mask)·v, and zeros for the values that the fused kernel keeps for its gradient."""
     weights = _weigh(query, key, dropout_p, is_causal, attn_mask, scale)
     return weights @ value, torch.zeros(query.shape[:-1])
 

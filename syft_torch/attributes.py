@@ -120,7 +120,7 @@ _FIND_SAVED = Later("syft_torch.graphs:find_saved")
 
 
 class TorchAttributes(FrameworkAttributes):
-    """What the core must know about torch.
+    """The properties of torch that the core uses.
 
     The table is generated from the installed torch's own list of overridable functions, without ``EXCLUDE`` and with a
     few that torch does not list. Functions that use files, processes or the state of torch itself (``save``, ``load``,
@@ -373,7 +373,7 @@ class TorchAttributes(FrameworkAttributes):
         return name_storage(tensor)
 
     def read_numbers(self, tensor: Tensor) -> tuple[Tensor | None, str]:
-        """Return a dense tensor with the numbers that a tensor stores, and a note on what they are."""
+        """Return a dense tensor with the numbers that a tensor stores, and a note that explains them."""
         return read_numbers(tensor)
 
     def form_of(self, tensor: Tensor) -> Form | None:
@@ -442,7 +442,7 @@ class TorchAttributes(FrameworkAttributes):
             return correct(op, args, kwargs, found, self.example)
 
     def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
-        """Run ``op`` on the meta device; views of operands need no new memory, but what a graph saves does.
+        """Run ``op`` on the meta device; views of operands need no new memory, but tensors saved by a graph do.
 
         With gradients if an operand needs them, because a signature does not say whether they are enabled.
         """

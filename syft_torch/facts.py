@@ -33,7 +33,7 @@ FORM_DEPENDS = PARTS | words(
     "ccol_indices_copy row_indices_copy is_coalesced sparse_mask _sparse_mask_projection histogram histogramdd "
     "_pack_padded_sequence _pad_packed_sequence"
 )
-"""Operations whose results have a form that depends on values, besides those that torch tags."""
+"""Operations whose results have a form that depends on values, in addition to those that torch tags."""
 
 SIZES = words(
     "repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
@@ -140,7 +140,7 @@ WRITES: Mapping[str, tuple[str, Option | None]] = {
 RANDOM = (DROPOUT | FRACTIONAL) | words(
     "rrelu gumbel_softmax svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform multi_head_attention_forward"
 )
-"""Operations that draw random numbers, besides those that torch tags."""
+"""Operations that draw random numbers, in addition to those that torch tags."""
 
 ALTERS_AUTOGRAD = words(
     "requires_grad retain_grad grad data grad_dtype _backward_hooks _post_accumulate_grad_hooks _grad"
@@ -169,7 +169,7 @@ UNCHECKED = words(
 )
 """Operations that crash on weights of a wrong shape."""
 DIVIDES_BY = {"_native_multi_head_attention": slice(3, 5), "_transformer_encoder_layer_fwd": slice(1, 3)}
-"""Those of them that crash if one of these arguments, the numbers of features and heads, is zero."""
+"""Operations among these that crash if one of these arguments, the numbers of features and heads, is zero."""
 DIVIDES = words("div __div__ floor_divide remainder fmod")
 """Operations that divide integers: on most processors, the smallest integer divided by -1 ends the process."""
 DIVIDES_SUMS = {"avg_pool2d": 6, "avg_pool3d": 6}
@@ -294,8 +294,8 @@ PUBLIC = words(
     "sin sinh tan tanh trunc",
     prefix="_foreach_",
 )
-"""The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
-the sender may see. Those in no list are off."""
+"""The other operations that are memory-safe for all arguments, according to tests/facts. They may run on data
+the sender may see. Unlisted operations are off."""
 FAILS = words(
     "floor_divide remainder fmod div pow polygamma norm nuclear_norm matrix_norm matrix_power quantile nanquantile "
     "histc embedding one_hot lstm gru rnn_tanh rnn_relu batch_norm instance_norm gumbel_softmax"

@@ -113,10 +113,7 @@ def request(module: nn.Module, reason: str) -> Nested:
 
 
 def move(module: M, destination: Any) -> M:
-    """Move parameters and buffers from their worker to another, in place, and return the module itself.
-
-    Those that are local are sent.
-    """
+    """Move parameters and buffers to another worker, or send local ones, in place; return the module itself."""
     layers, tensors = find_parts(module)
     away = _find_remote_parts(module, "move")[1]
     _require_whole(away, "move")

@@ -223,7 +223,7 @@ _swap = torch._C._swap_tensor_impl
 
 
 def _refuse_passes_to(tensor: torch.Tensor) -> None:
-    """Make the backward passes of graphs that need a tensor fail: it would get its gradient where nobody sees it."""
+    """Make backward passes of graphs that need a tensor fail: its gradient would arrive at a tensor nobody holds."""
     if tensor._use_count() > 1 and tensor.is_leaf and tensor.requires_grad:
         get_gradient_edge(tensor).node.register_prehook(_refuse_backward)
 

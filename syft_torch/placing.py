@@ -128,7 +128,7 @@ def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:
 
 
 def _require_recorded(recorder: Nested, func: Function, args: Args, kwargs: Kwargs) -> None:
-    """Refuse what a plan would not do while it is recorded: change a local tensor, draw from a local generator."""
+    """Refuse operations that a plan would not repeat: changing a local tensor, drawing from a local generator."""
     op = Wrapper.ops.by_func.get(func)
     if op is not None and any(type(target) in PLAIN_TYPES for target in op.targets(args, kwargs)):
         recorder.refuse(

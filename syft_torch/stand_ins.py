@@ -110,7 +110,7 @@ def _iter_nodes(roots: Sequence[Tensor]) -> Iterator[Nested]:
 
 
 def _find_kept(twin: _Twin, made: Sequence[Tensor]) -> list[Tensor]:
-    """Return what the graph of a stand-in keeps: operands, results, and memory of its own like that of its twin."""
+    """Return the tensors that a stand-in's graph keeps: operands, results, and memory of its own like its twin's."""
     known = {_memory_of(operand): real for operand, real in twin.pairs}
     known |= {_memory_of(result): blank for result, blank in zip(twin.results, made, strict=True)}
     kept: dict[int, Tensor] = {}

@@ -23,12 +23,12 @@ from syft_worker.measures import Seen, bytes_of, bytes_of_words
 
 @dataclass
 class Bucket:
-    """A rate limit: what was used, minus what is allowed for the time since."""
+    """A rate limit: the use so far, minus the allowance for the elapsed time."""
 
     rate: float | None
-    """How much is allowed per second; None means no limit."""
+    """Allowed use per second; None means no limit."""
     burst: float
-    """How much may be used at once."""
+    """Use allowed at once."""
     used: float = 0.0
     since: float = field(default_factory=monotonic)
 
@@ -47,7 +47,7 @@ class Bucket:
 
 
 class Account:
-    """What one user has and has used.
+    """The holdings and the use of one user.
 
     Objects, bytes and leases are at least what the user has: what is dropped is subtracted by the next exact count.
     They are infinite until the first one.
@@ -57,11 +57,11 @@ class Account:
         self.user = user
         self.objects = self.bytes = self.leases = inf
         self.held: dict[int, Amounts] = {}
-        """What running commands have reserved."""
+        """Reservations of running commands."""
         self.configure(allowance)
 
     def configure(self, allowance: Allowance) -> None:
-        """Use another allowance from now on; rates begin anew."""
+        """Use another allowance; rates start over."""
         self.allowance = allowance
         cpu, messages = allowance.cpu_seconds, allowance.messages
         self.cpu = Bucket(None if cpu is None else cpu / 60, cpu or 0.0)
@@ -72,7 +72,7 @@ class Account:
 
     @property
     def reserved(self) -> Amounts:
-        """The sum of what running commands have reserved."""
+        """The sum of the reservations of running commands."""
         held = list(self.held.values())  # Other threads release theirs meanwhile.
         return Amounts(*map(sum, zip(*held, strict=True))) if held else Amounts()
 
@@ -100,12 +100,12 @@ class Accounts:
         self._holders: dict[Id, tuple[Account, bytes]] = {}
         """The account of each client, and its id and user for the record."""
         self.known: dict[Peer, tuple[Account, bytes]] = {}
-        """The accounts by sender, as far as they were looked up since the last count."""
+        """Accounts by sender, for senders that were looked up since the last count."""
         self._newest, self._added = -1, 0
         """The number of the newest object that was added to an account, and how many the store had added then."""
 
     def configure(self, users: Mapping[str, Allowance]) -> None:
-        """Use other allowances from now on; what users have stays."""
+        """Use other allowances; users keep their holdings."""
         self._users = users
         for name, account in list(self._by_user.items()):
             if (allowance := find_allowance(users, name)) != account.allowance:
@@ -121,7 +121,7 @@ class Accounts:
         return account
 
     def allowance_of(self, user: str) -> Allowance:
-        """Return what a user may do, who may never have connected."""
+        """Return the allowance of a user, who may never have connected."""
         return find_allowance(self._users, user)
 
     def forget(self, peer: Id) -> None:

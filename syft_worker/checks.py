@@ -1,4 +1,4 @@
-"""Checks: find what is wrong with a configuration before a framework is imported, all of it at once."""
+"""Checks: find all problems of a configuration at once, before a framework is imported."""
 
 from __future__ import annotations
 

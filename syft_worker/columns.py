@@ -1,4 +1,4 @@
-"""Rules for the columns of a table: what its owner declares, and how cells become numbers."""
+"""Rules for the columns of a table: the owner's declarations, and how cells become numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Missing = Literal["refuse", "drop", "keep"]
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """What the owner declares about a column: a table of the TOML file, with these keys."""
+    """The owner's declarations about a column: a table of the TOML file, with these keys."""
 
     type: ColumnType | None = None
     """By default "integer" if all cells are, or else "real"."""
@@ -239,7 +239,7 @@ def _require_range(where: str, column: Column, numbers: Numeric, rule: ColumnRul
 
 
 def draw(column: Column, rule: ColumnRule, rows: int, source: random.Random) -> Numeric:
-    """Return numbers for a mock, which depend on nothing but what is declared, and on the type of the column."""
+    """Return numbers for a mock, which depend only on the declarations, and on the type of the column."""
     is_real = column.type == "real"
     if rule.range is not None:
         low, high = rule.limits(column.name)

@@ -23,7 +23,7 @@ from syft_worker.columns import ColumnRule
 from syft_worker.tables import TableFile, TableRules, draw_table, read_csv, read_parquet
 
 DRAW = "draw"
-"""The mock that a worker makes up itself, from what the owner declares about the columns."""
+"""The mock that a worker makes up itself, from the owner's declarations about the columns."""
 MAX_MOCK_ROWS = 1_000_000
 TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _LOADER = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
@@ -43,13 +43,13 @@ class DataSource:
     columns: tuple[str, ...] | None = None
     """Which columns of a table to load; None for all."""
     schema: Mapping[str, ColumnRule] | None = None
-    """What is declared about columns, by name."""
+    """Declarations about columns, by name."""
     missing: str | float | None = None
     """How to handle missing values in columns without a rule in ``schema``; see ``ColumnRule.missing``."""
     mock: str | None = None
     """Data of the same form that is not real, for everybody: a file, a loader, or "draw"."""
     mock_rows: int = 100
-    """How many rows a mock that is drawn has."""
+    """Number of rows of a mock that is drawn."""
     name: str = ""
     """Identifies the data across restarts; by default the name of the file or loader."""
 

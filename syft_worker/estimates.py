@@ -20,14 +20,14 @@ _MAX_SIGNATURE = 1024
 
 @dataclass
 class Estimate:
-    """What is known about all calls of one signature."""
+    """The known facts about all calls of one signature."""
 
     signature: str
     encoded: bytes
     is_inferred: bool = False
     """Whether the size of the result could be inferred."""
     bytes: int = 0
-    """The new memory for the result, and for what its graph keeps."""
+    """The new memory for the result, and for the tensors that its graph keeps."""
     count: int = -1
     """The number of tensors in the result; -1 if that is not known."""
     measured: int = -1
@@ -35,7 +35,7 @@ class Estimate:
 
 
 def infer(execution: Execution, known: Estimate) -> None:
-    """Infer what the result of an operation needs; the inference itself may crash."""
+    """Infer the memory and the results of an operation; the inference itself may crash."""
     call = map_leaves(_to_form, (execution.args, execution.kwargs))
     size = execution.framework.infer_size(execution.op, *call)
     if size is not None:

@@ -38,7 +38,7 @@ class Isolation:
 
     memory: int
     files: int
-    """How many connections it may have."""
+    """Maximum number of connections."""
     reads: Sequence[Path] = ()
     writes: Sequence[Path] = ()
     connects: bool = False
@@ -46,7 +46,7 @@ class Isolation:
 
 
 def isolate(needs: Isolation) -> list[str]:
-    """Apply what this system supports to all threads that this thread starts; return what was applied."""
+    """Apply the restrictions that this system supports to all threads that this thread starts; return them."""
     steps: list[tuple[str, Callable[[Isolation], bool]]] = [
         ("limits", _limit_resources),
         ("no-new-privileges", _forbid_privileges),

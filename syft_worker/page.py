@@ -49,23 +49,23 @@ from syft_worker.views import LOCK_SECONDS
 
 _log = logging.getLogger(__name__)
 MAX_BODY = 8192
-"""How many bytes the body of a request may have."""
+"""Maximum bytes of the body of a request."""
 MAX_CONNECTIONS = 32
-"""How many requests are answered at the same time."""
+"""Maximum number of requests that are answered at the same time."""
 READ_SECONDS, REQUEST_SECONDS = 10, 30
 """How long a client may pause within a request, and how long a request may take."""
 SIGNED_IN_SECONDS = 8 * 3600
 MAX_SIGNED_IN = 1000
 MAX_REASON = 500
 MAX_LEDGER = 64 * 2**20
-"""How many bytes of a ledger are downloaded at most; the latest."""
+"""Maximum bytes of a ledger that are downloaded: the latest."""
 T = TypeVar("T")
 Headers: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request, as far as it matters here."""
+    """A request, with the parts that the page uses."""
 
     method: str
     path: str
@@ -127,10 +127,7 @@ class SignIns:
         return cookie
 
     def find(self, cookie: str) -> Credentials | None:
-        """Return the credentials of a session cookie, or None if it is unknown or has expired.
-
-        Each request checks to whom the credentials belong.
-        """
+        """Return the credentials of a session cookie, or None if it is unknown or expired; the caller checks them."""
         credentials, until = self._known.get(_digest(cookie), (None, 0.0))
         if credentials is not None and self._clock() >= until:
             self.remove(cookie)
@@ -153,7 +150,7 @@ class Page:
         host: the address to listen on; by default that of the server.
         listener: a socket that listens already, and is shared with a supervisor.
         restarts: how often the supervisor has started the worker again.
-        names: the names by which browsers may ask for the page, besides the address it listens on and this machine's.
+        names: other names by which browsers may ask for the page, besides its address and this machine's name.
         proxies: the addresses of proxies that add ``X-Forwarded-For`` and ``X-Forwarded-Proto`` to each request.
         files: the files of the worker whose expiry and disk the metrics show.
         on_lift: is called when an owner allows again what was refused because it had ended the process.
@@ -246,7 +243,7 @@ class Page:
             return refusal.response
 
     def locate(self, address: str, headers: Message) -> tuple[str, bool]:
-        """Return the address of a browser and whether it uses TLS, as far as a trusted proxy says so."""
+        """Return the address of a browser and whether it uses TLS, as reported by a trusted proxy."""
         if address not in self._proxies:
             return address, self.server.tls is not None
         forwarded = ",".join(headers.get_all("X-Forwarded-For", ())).split(",")[-1].strip()
@@ -286,7 +283,7 @@ class Page:
         cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
         headers = {} if self._cookie_of(request) else self._set_cookie(request, cookie)
         worker, name = self.server.worker, (request.method, path)
-        with suppress(RefusalError):  # It computes for long: the next visit closes what has expired.
+        with suppress(RefusalError):  # It computes for long: the next visit closes expired requests.
             self._locked(releases_of(worker).requests.expire, LOCK_SECONDS)
         if name == ("GET", "/"):
             csrf, query = self._csrf_of(cookie), request.query

@@ -37,7 +37,7 @@ MAX_COPIES = 1 << 30
 
 
 class QuotaGuard:
-    """The guard of a served worker: quotas of users, refused signatures, and the record of what is executing."""
+    """The guard of a served worker: quotas of users, refused signatures, and the record of running commands."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class QuotaGuard:
         self.meter = Meter(worker, self._accounts, self._recorder, self._incidents).run
 
     def configure(self, users: Mapping[str, Allowance]) -> None:
-        """Use other quotas from now on; what users have stays."""
+        """Use other quotas; users keep their holdings."""
         self._accounts.configure(users)
 
     def account_of(self, user: str) -> Account:
@@ -71,7 +71,7 @@ class QuotaGuard:
 
     @property
     def bans(self) -> list[Ban]:
-        """What is refused because it has ended the process."""
+        """The bans of commands that have ended the process."""
         self._incidents.look_again()
         return self._incidents.list_bans(lambda user: self._accounts.allowance_of(user).crashes)
 
@@ -125,7 +125,7 @@ class QuotaGuard:
         return answer
 
     def hold(self, message: Message, sender: Peer) -> Reservation:
-        """Reserve what a message that waits or gives turns needs, with the tensors in it; raise unless it fits."""
+        """Reserve the memory of a message that waits or gives turns, with the tensors in it; raise unless it fits."""
         account, _ = self._accounts.find(sender)
         needed = Amounts() if type(message) is Run else self._require_amounts(account, message)
         if given := bytes_of_message(message):
@@ -134,7 +134,7 @@ class QuotaGuard:
         return Reservation(account.held, needed)
 
     def _watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
-        """Let a command run; also add what it has stored if it fails."""
+        """Run a command; also charge the objects it stored if it fails."""
         try:
             return self.watch(doing, sender, function, *args)
         except BaseException:
@@ -153,7 +153,7 @@ class QuotaGuard:
         account.messages.use(1)
 
     def _require_amounts(self, account: Account, message: Message) -> Amounts:
-        """Raise unless a message fits the quotas; return what it needs until its results are stored."""
+        """Raise unless a message fits the quotas; return the amounts it needs until its results are stored."""
         facts, here = message.facts, self._worker.id
         doing = f"store object {message.id!r}" if type(message) is Store else _describe(message)
         copied, sent = facts.copies(message, here), facts.sends(message, here)
@@ -178,7 +178,7 @@ class QuotaGuard:
         return size
 
     def _settle(self, account: Account, message: Message, answer: Any) -> None:
-        """Add what a message has created to what its sender has; drop it and raise if it exceeds a quota."""
+        """Charge the objects that a message has created to its sender; drop them and raise if they exceed a quota."""
         facts, here = message.facts, self._worker.id
         account.leases += len(answer) if type(message) is Search and answer else facts.leases(message)
         copied, replaced = facts.copies(message, here), self._find_objects(facts.replaces(message, here))
@@ -192,7 +192,7 @@ class QuotaGuard:
         self._accounts.add_stored(account, _describe(message))
 
     def reserve(self, sender: Peer, name: str, amounts: Amounts) -> Reservation:
-        """Hold what a command needs while it runs, and what its results need; raise unless it fits."""
+        """Reserve the needs of a command while it runs, and of its results; raise unless they fit."""
         account, _ = self._accounts.find(sender)
         self._accounts.require(account, name, amounts.objects, amounts.bytes)
         return Reservation(account.held, amounts)

@@ -55,7 +55,7 @@ from syft_worker.storage import Storage
 from syft_worker.tokens import TokenFile
 
 HANDSHAKE_STACK = 1 << 19
-"""How many bytes the stack of a thread has until its client has authenticated: it counts towards the memory limit."""
+"""Stack size in bytes of a thread until its client has authenticated: it counts towards the memory limit."""
 CLOSE_SECONDS = 1.0
 """How long to wait for the lock of the worker before its files are closed."""
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def _serve() -> int:
 
 
 def _close(worker: BaseWorker, close: Callable[[], None]) -> int:
-    """Write what is not on disk yet; return the exit code."""
+    """Write unsaved data; return the exit code."""
     if not worker.lock.wait(seconds=CLOSE_SECONDS):
         log_event(_log, logging.WARNING, "an operation did not finish; all that clients were told is on disk")
         worker.ledger.close()
@@ -263,7 +263,7 @@ def _list_needs(config: WorkerConfig) -> Isolation:
     return Isolation(
         memory=_find_memory(config),
         files=config.limits.connections,
-        reads=[file.parent for file in files if file is not None],  # A file that is replaced is another one.
+        reads=[file.parent for file in files if file is not None],  # A replaced file is a different file.
         writes=[Path(folder) for folder in folders if folder is not None],
         connects=bool(config.peers),
     )
@@ -276,4 +276,4 @@ def _wait_for_supervisor(stopping: threading.Event, reload: Callable[[WorkerConf
             _try_to_reload(line, reload)
     stopping.set()
     time.sleep(STOP_SECONDS)
-    os._exit(1)  # An operation does not end, and nobody else limits its time.
+    os._exit(1)  # An operation does not end, and nothing else limits its time.

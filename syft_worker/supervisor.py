@@ -36,7 +36,7 @@ from syft_worker.machine import THREADS, choose_threads
 from syft_worker.notices import Notifier
 
 MAX_START_FAILURES = 3
-"""How often in a row the process may end before it is ready."""
+"""Maximum number of times in a row that the process may end before it is ready."""
 _POLL_SECONDS = 0.1
 _STABLE_SECONDS = 60
 """After this time, a crash counts as the first one."""
@@ -93,7 +93,7 @@ class _Process:
             return None
 
     def stop(self, hurry: threading.Event) -> int:
-        """Let it end in order, unless that takes too long or ``hurry`` is set."""
+        """Let it end by itself, unless that takes too long or ``hurry`` is set."""
         self._process.terminate()
         deadline = time.monotonic() + STOP_SECONDS
         while time.monotonic() < deadline and not hurry.is_set():

@@ -1,4 +1,4 @@
-"""Views: what the page of a worker shows; names, forms and counts, but no values and no scripts."""
+"""Views: the pages of a worker; names, forms and counts, but no values and no scripts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from syft_worker.markup import Html, element, join, shorten, table
 
 T = TypeVar("T")
 MAX_ROWS = 20
-"""How many rows of each list are shown at once; links lead to the others."""
+"""Maximum rows of each list that are shown at once; links lead to the others."""
 MAX_GROUPS = 6
-"""How many groups of requests, and rules, are shown at once."""
+"""Maximum groups of requests, and rules, that are shown at once."""
 MAX_NAMES = 8
-"""How many columns of a table are named."""
+"""Maximum columns of a table that are named."""
 LOCK_SECONDS = 1
 """How long to wait for the lock of a worker that computes."""
 STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def login(worker: Id, csrf: str, error: str = "") -> Html:
 
 
 def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Table] | None = None) -> Html:
-    """Return the page on which an owner decides about a release request; ``values`` are summaries of what leaves."""
+    """Return the page on which an owner decides about a release request; ``values`` are summaries of the copies."""
     _, state, who, forms, sources, reason, answer = request.cells()
     facts = [
         ("asked by", f"{who}, with an owner's token" if request.is_of_owner else who),
@@ -282,7 +282,6 @@ def _closed_requests(requests: Sequence[ReleaseRequest], query: Mapping[str, str
 
 
 def _approvals(worker: BaseWorker, csrf: str, query: Mapping[str, str]) -> Html:
-    """Return the rules that can be used and, folded, those that cannot any more."""
     rules = list(releases_of(worker).approvals)[::-1]
     standing = [rule for rule in rules if rule.state == "standing"]
     ended = [rule for rule in rules if rule.state != "standing"]

@@ -18,7 +18,7 @@ from syft_mpc.truncation import BITS
 
 DRAW = "compare public random numbers with them: `torch.rand(p.shape) < p`"
 NO_REDUCTION, MEAN = 0, 1
-"""Torch's numbers for what a loss returns: one number for each row, or the mean."""
+"""Torch's numbers for the reduction of a loss: one number for each row, or the mean."""
 
 
 # --- convolution
@@ -36,7 +36,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Integers:
-    """Convolve one- or two-dimensional images; a transposed convolution is the gradient of another one."""
+    """Convolve one- or two-dimensional images; a transposed convolution is the gradient of an ordinary one."""
     lengths = len(integers.shape_of(weight)) - 2
     if lengths not in (1, 2):
         refuse("three-dimensional convolution", "add two-dimensional convolutions of the slices")
@@ -481,7 +481,6 @@ def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], opti
 
 
 def _widen(x: Integers, lengths: int) -> Integers:
-    """Give one-dimensional images a height of 1."""
     if lengths == 2:
         return x
     shape = integers.shape_of(x)

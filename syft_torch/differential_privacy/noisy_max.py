@@ -98,7 +98,7 @@ def noisy_max(
 
 
 def _require_options(count: int, labels: Array, classes: int, scale: int, threshold: int, threshold_scale: int) -> None:
-    """Raise unless options are in range: what a client sends must not exhaust a worker, or wrap around."""
+    """Raise unless options are in range: a client's options must not exhaust a worker, or wrap around."""
     if len(labels.shape) != 2 or dtype_name(labels) != "int64":
         raise ProtocolError("cannot vote: expected labels of 64 bits, with a row for each teacher (malformed message)")
     limits = [(classes, 2, MAX_CLASSES), (scale, 1, MAX_SCALE), (threshold_scale, 0, MAX_SCALE)]

@@ -29,10 +29,7 @@ class AsynchronousRounds(Rounds):
     def collect(
         self, number: int, engine: Engine, acceptance: Acceptance, make_task: MakeTask, read: Callable[[], Tensor]
     ) -> Collected:
-        """Return enough updates for a round; give up after many failures.
-
-        A worker whose training has ended is started again, with the newest weights.
-        """
+        """Return enough updates for a round; restart idle workers with the newest weights; fail after many failures."""
         now = read()
         updates: list[Update] = []
         left_out: dict[Id, str] = {}

@@ -68,7 +68,7 @@ class Average:
         return 1 if self.kind in ("mean", "sum") else 2
 
     def split(self, value: Nested, targets: Tensor) -> Tensor:
-        """Return what is to be added up, divided by the number of samples, by which a worker multiplies."""
+        """Return the summands, divided by the number of samples, by which a worker multiplies."""
         if self.kind == "mean":
             return value + self._forbid_ignored(targets) if self.ignored else value
         if self.kind == "sum":
@@ -96,7 +96,7 @@ class Average:
         return weights
 
     def merge(self, sums: Tensor, samples: int) -> float:
-        """Return the value over all samples, given what was added up."""
+        """Return the value over all samples, given the sums."""
         if self.kind == "sum":
             return float(sums[0])
         weight = samples if self.kind == "mean" else float(sums[1])
@@ -111,9 +111,9 @@ def _count_samples(targets: Tensor) -> Tensor:
 
 
 def find_average(name: str, metric: Function, model: nn.Module, forms: Sequence[Form]) -> Average:
-    """Return what a metric averages; raise if it is neither a mean nor a sum.
+    """Return how a metric averages; raise if it is neither a mean nor a sum.
 
-    The model is in evaluation mode. If the metric cannot be called on values that are made up, or returns nothing that
+    The model is in evaluation mode. If the metric cannot be called on made-up values, or returns nothing that
     distinguishes them, it counts as a mean over samples, which metrics are expected to be.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]), warnings.catch_warnings():
@@ -129,11 +129,11 @@ def find_average(name: str, metric: Function, model: nn.Module, forms: Sequence[
 
 
 class _UndecidedError(Exception):
-    """A trial does not show what a metric averages."""
+    """A trial does not show how a metric averages."""
 
 
 class _Trial:
-    """Calls a metric on outputs and targets that are made up."""
+    """Calls a metric on made-up outputs and targets."""
 
     def __init__(self, metric: Function, model: nn.Module, forms: Sequence[Form]) -> None:
         self._metric = metric
@@ -169,7 +169,7 @@ class _Trial:
             lambda: torch.randn(shape),
             lambda: torch.rand(shape),
             lambda: torch.rand(shape).round(),
-            lambda: torch.randn(shape).where(torch.rand(shape) < 1 / 2, torch.nan),  # what is missing, for a mask
+            lambda: torch.randn(shape).where(torch.rand(shape) < 1 / 2, torch.nan),  # missing values, for a mask
         ]
         return self._compare_all((make, len) for make in makers)
 
@@ -228,7 +228,6 @@ class _Trial:
         return torch.tensor([_snap(1 - weight / whole) for weight in rest], dtype=torch.float64) if whole else None
 
     def _weigh_classes(self) -> dict[int, float]:
-        """Return the weight of each class, relative to the largest."""
         row, outputs, change = self._find_reference()
         first = self._make()
         weights = {}
@@ -345,7 +344,7 @@ def _to_double(leaf: Nested) -> Nested:
 
 
 def _run(model: nn.Module, forms: Sequence[Form], rows: int) -> Nested:
-    """Return what a model answers to so many samples; its buffers stay as they are."""
+    """Return a model's output for ``rows`` samples; its buffers stay as they are."""
     inputs = [
         torch.randn(shape, dtype=known.dtype) if known.dtype.is_floating_point else torch.ones(shape, dtype=known.dtype)
         for known in forms

@@ -43,9 +43,9 @@ class Job:
     reason: str = ""
     """Why owners should release updates that may not leave; "" means not to ask."""
     patience: float | None = 600.0
-    """How many seconds to wait for their decision."""
+    """Seconds to wait for their decision."""
     departures: Departures = field(default_factory=Departures)
-    """Counts what has left the workers, also if a round does not wait for it any more."""
+    """Counts the results that have left the workers, including those for which a round no longer waits."""
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class Client:
         self.location, self.datasets = location, list(datasets)
         self.id: Id = location.id
         self._sent: dict[int, tuple[Programs, dict[int, ObjectPointer], list[PointerTensor]]] = {}
-        """What the worker has: for each loss, its programs and its fixed tensors, by identity of what is kept."""
+        """The programs and fixed tensors on the worker, for each loss, by the identity of the stored objects."""
         self.samples = 0
         self.forms: list[list[Form]] = []
 
@@ -139,7 +139,7 @@ class Client:
         return sums
 
     def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
-        """Send a message and fetch its results; try again if the worker has forgotten what it was sent before."""
+        """Send a message and fetch its results; try again if the worker has lost earlier objects."""
         try:
             self.location.tell(make())
             return self._fetch(ids, reason, patience)
@@ -154,7 +154,6 @@ class Client:
         return self._fetch(ids, reason, patience)
 
     def _has_forgotten(self, error: Exception) -> bool:
-        """Return whether the worker was restarted, or has lost an object."""
         is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
         return is_lost or isinstance(error, ObjectNotFoundError)
 

@@ -41,8 +41,7 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     """
 
     search: Callable[[Nested], Sequence[Tensor]] | None = None
-    """A function of the worker that finds the parts there, if the dataset was found: it is called again if the worker
-    was started again."""
+    """A function of the worker that finds the parts there, if the dataset was found; repeated after a restart."""
     columns: tuple[str, ...] = ()
     """The names of the columns of the inputs, if they are those of a table."""
 
@@ -110,7 +109,7 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         self._set([transform(part) for part in self.inputs])
 
     def send(self, location: WorkerLike) -> BaseDataset:
-        """Send the tensors to a worker, and return this dataset, which refers to them from now on."""
+        """Send the tensors to a worker, and return this dataset, which then refers to them."""
         self._require_free("send")
         parts = [part.tag(*self.tags) if self.tags else part for part in self.parts]
         if self.description is not None:

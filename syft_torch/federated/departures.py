@@ -1,4 +1,4 @@
-"""Departures: what has left each worker for a trainer."""
+"""Departures: the results that have left each worker for a trainer."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Assignment:
     correction: Tensor | None
     job: Job
     version: int = 0
-    """How often the weights had been updated."""
+    """Number of updates of the weights before."""
 
     @property
     def weights(self) -> Tensor:
@@ -124,7 +124,7 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Assignment, ClientOutcome, int]] = queue.SimpleQueue()
         self._waiting: deque[Assignment] = deque()
         self._elsewhere = 0
-        """How many trainings run in threads."""
+        """Number of trainings that run in threads."""
         self._run_number = 0
         """Changes when trainings are cancelled: the results of those that run are ignored."""
 
@@ -221,7 +221,7 @@ class StackedEngine(Engine):
             return None
 
     def _finish(self, task: Assignment, message: Train, error: Exception | None) -> ClientOutcome:
-        """Fetch the result of a training; start it again if its worker has lost what was sent before."""
+        """Fetch the result of a training; start it again if its worker has lost earlier objects."""
         try:
             if isinstance(error, ObjectNotFoundError):
                 return self._train(task, task.client)
@@ -243,7 +243,7 @@ def _are_alike(one: Assignment, other: Assignment) -> bool:
 
 
 def run_on_each(clients: Iterable[Client], function: Callable[[Client], Nested]) -> Iterator[tuple[Client, Nested]]:
-    """Yield what a function returns or raises for each client; those on a network run at the same time, in threads."""
+    """Yield the result or the error of a function for each client; those on a network run in parallel, in threads."""
     waiting: deque[tuple[Client, list[Nested]]] = deque()
     found: list[tuple[Client, list[Nested]]] = []
     for client in clients:

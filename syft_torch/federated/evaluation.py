@@ -31,7 +31,7 @@ SETTINGS = Settings(batch_size=1024)
 
 
 class Evaluation(dict[str, Nested]):
-    """Each metric over all samples, by name: a mean, or what is computed from counts; ``workers`` has those of each."""
+    """Each metric over all samples, by name: a mean, or computed from counts; ``workers`` has those of each worker."""
 
     def __init__(self, metrics: Mapping[str, Function], averages: Sequence[Average]) -> None:
         super().__init__()

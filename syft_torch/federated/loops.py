@@ -148,7 +148,7 @@ class Batches:
     size: int
     count: int
     end: int
-    """How many samples are used."""
+    """Number of samples that are used."""
 
     @classmethod
     def of(cls, samples: int, batch_size: int | None, drop_last: bool = False) -> Batches:
@@ -262,7 +262,7 @@ def require_scalar(loss: Nested) -> None:
 
 
 class _Pull:
-    """What strategies add to gradients: the pull of FedProx, the correction of SCAFFOLD."""
+    """Terms that strategies add to gradients: the pull of FedProx, the correction of SCAFFOLD."""
 
     def __init__(self, shape: ModelForms, proximal: float, weights: Tensor, correction: Tensor | None) -> None:
         self._proximal = proximal
@@ -287,7 +287,7 @@ class _Pull:
 
 
 def clip(difference: Tensor, largest: float | None, layout: Layout) -> Tensor:
-    """Scale the parameters in a difference, in place, such that their norm is not larger than allowed.
+    """Scale the parameters in a difference, in place, so that their norm does not exceed the limit.
 
     Statistics and counts are not scaled, and do not count: they are no steps of an optimizer.
     """
@@ -404,10 +404,7 @@ def _stack(loss: Loss, dims: tuple[list[int], list[int | None], list[int]]) -> C
 def _iter_stacked(
     clients: Sequence[Sequence[Tensor]], settings: Settings, seeds: Sequence[int | None]
 ) -> Iterator[list[Tensor]]:
-    """Yield batches of all clients, stacked, each in its own order: that of ``iter_batches``.
-
-    A batch is overwritten by those after it.
-    """
+    """Yield stacked batches of all clients, each in its ``iter_batches`` order; later ones overwrite earlier ones."""
     samples = len(clients[0][0])
     batches = settings.divide(samples)
     row = len(clients) * sum(part[:1].nbytes for part in clients[0])

@@ -40,11 +40,11 @@ class Recorded:
     trained: list[Tensor]
     """The parameters, then the buffers that training changes: first those that are real, then counts."""
     parameters: int
-    """How many of them are parameters."""
+    """Number of these that are parameters."""
     fixed: list[Tensor]
     """The tensors that stay as they are."""
     answer: list[Form]
-    """The forms of what it returns."""
+    """The forms of the result."""
     digest: int = 0
     """The digest of the values of the fixed tensors."""
 
@@ -68,7 +68,7 @@ class Programs:
         return [] if self._cover is None else self._cover.plans
 
     def find(self, lengths: Sequence[int]) -> list[Program]:
-        """Return what a worker needs for batches of these lengths: one program for all of them, or one for each."""
+        """Return the programs for batches of these lengths: one for all of them, or one for each."""
         with self._lock:
             places = [self._find_place(length) for length in lengths]
             if len(set(places)) < 2:
@@ -169,7 +169,7 @@ class Cover:
 
     @classmethod
     def make(cls, build: Callable[[tuple[int, ...]], Plan], lengths: Sequence[int]) -> Cover:
-        """Record a function for these lengths, at first such that one plan may serve all of them."""
+        """Record a function for these lengths, at first so that one plan may serve all of them."""
         found = cls(build)
         try:
             found.plans.append(build(ANY_LENGTHS))
@@ -361,7 +361,7 @@ class Loss:
     def __init__(self, program: Program, batch: int) -> None:
         self.program = program
         self.batch = batch
-        """How many inputs are parts of a batch."""
+        """Number of inputs that are parts of a batch."""
         self.lengths = {known.shape[0] for known in program.inputs[len(program.inputs) - batch :]}
         steps = program.routine.steps
         ops = [look_up(step) for step in steps if step.framework]
@@ -406,7 +406,7 @@ def _place(device: torch.device, leaf: object) -> object:
 
 
 def _apply_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute ``linear`` such that a stacked gradient of the weight is contiguous: an update then takes a fraction."""
+    """Compute ``linear`` with a contiguous stacked gradient of the weight, which makes updates much faster."""
     if input.dim() != 2:
         return torch.nn.functional.linear(input, weight, bias)
     product = torch.matmul(weight, input.mT).mT
@@ -463,7 +463,7 @@ def _requires_gradient(op: Op, step: Step, of_model: int) -> bool:
 
 
 class Digests:
-    """Identifies programs by content, so that equal ones of several workers share what is known about them."""
+    """Identifies programs by content, so that equal ones of several workers share a memo."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Program, str] = WeakKeyDictionary()

@@ -20,7 +20,7 @@ class Metric(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many counts there are."""
+        """The number of counts."""
 
     @abstractmethod
     def count(self, output: Tensor, targets: Tensor) -> Tensor:

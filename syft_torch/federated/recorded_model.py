@@ -83,7 +83,7 @@ class RecordedModel:
         return model
 
     def identify(self) -> Kwargs:
-        """Return what the model of a run and that of its checkpoint must have in common."""
+        """Return the facts in which the model of a run and that of its checkpoint must agree."""
         return {"model": self._find_shapes(), "fixed": self._digest_fixed()}
 
     def _find_shapes(self) -> list[list[object]]:

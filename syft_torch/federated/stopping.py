@@ -77,7 +77,7 @@ class Watch:
         self.best_weights: Tensor | None = None
         """The weights of the best evaluation."""
         self._passed = 0
-        """How many evaluations there were since the best one."""
+        """Number of evaluations since the best one."""
 
     def require_metric(self, names: Sequence[str]) -> None:
         """Raise unless the metric that decides is one of those that are measured."""
@@ -99,7 +99,7 @@ class Watch:
     def observe(
         self, row: Row, is_last: bool, evaluate: Callable[..., Evaluation], read_weights: Callable[[], Tensor]
     ) -> None:
-        """Evaluate the model after a round, if it is time, and add what was found to its row."""
+        """Evaluate the model after a round, if it is due, and add the results to its row."""
         if self.every is None or (row.round % self.every and not is_last):
             return
         found = evaluate(self.held_out, self.metrics)

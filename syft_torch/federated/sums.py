@@ -47,10 +47,7 @@ def fetch_released(pointers: Sequence[Tensor], reason: str, patience: float) -> 
 def take_released(
     request: RequestHandle, patience: float | None, reason: str = "", more: str = "patience=3600"
 ) -> Nested:
-    """Wait for the decision on a request as long as a user's ``patience`` allows, and fetch what was released.
-
-    ``more`` is how this user gives owners more time.
-    """
+    """Wait up to ``patience`` seconds for a release, then fetch the results; ``more`` says how to wait longer."""
     try:
         request.wait(patience)
     except ReleasePendingError:

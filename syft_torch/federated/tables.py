@@ -15,7 +15,7 @@ from syft_core.values import Nested, Tensor
 from syft_torch.federated.errors import FederatedError
 
 Missing: TypeAlias = "float | Mapping[str, float] | str | None"
-"""What takes the place of missing inputs: a number, a number for each column, or "mean"."""
+"""The replacement of missing inputs: a number, a number for each column, or "mean"."""
 MEAN = "mean"
 _MAX_PROBLEMS = 5
 _FACTS = {"type": "the type", "unit": "the unit", "categories": "the categories"}
@@ -119,7 +119,6 @@ class Selection:
         return [column.name] if values is None else [f"{column.name}={value}" for value in values]
 
     def _list_values(self, column: Column) -> tuple[str, ...] | None:
-        """Return the values for which a column is replaced by others, or None."""
         return column.categories if self.one_hot and column.type == "category" else None
 
     def _spread(self, inputs: Tensor, schema: Schema) -> Tensor:

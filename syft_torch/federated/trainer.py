@@ -97,7 +97,7 @@ class FederatedTrainer:
         self._begin_strategy()
         self._engine = self._make_engine()
 
-    # --- what is sent
+    # --- sending
 
     def _record(self) -> None:
         lengths = self._forms.find_lengths(self._settings)

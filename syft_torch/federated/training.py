@@ -64,7 +64,7 @@ class OnData(Joinable):
     data: Args
     """Pointers to the parts of the data: of one dataset after another."""
     parts: int
-    """How many parts a dataset has."""
+    """Number of parts of a dataset."""
     settings: Kwargs
     """The fields of ``loops.Settings``."""
     result: int
@@ -127,7 +127,7 @@ class _Execution(Execution):
 
     @property
     def memo(self) -> Memo:
-        """What stages know about all calls of this signature, which is forgotten together with the operation."""
+        """The memo of the stages for all calls of this signature, forgotten together with the operation."""
         if self.found_memo is None:
             self.found_memo = self.operation.recall(signature_of(self.op, self.args, self.kwargs))
         return self.found_memo
@@ -155,7 +155,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
 
 
 def _find_program(worker: Worker, id: int | str, sender: Peer) -> Program:
-    """Return a plan of the sender: one of somebody else may contain values that the sender does not know."""
+    """Return a plan of the sender: a plan of another peer may contain values that the sender does not know."""
     entry = worker.object_store.entry(id)
     if not isinstance(entry.value, Program):
         raise FederatedError.plan(str(id), "it is not a plan")
@@ -187,7 +187,7 @@ class LoopOp:
         self._memory: Memo = {}
         """The bytes that a step needs, by the lengths of the datasets."""
         self._memos: Memo = {}
-        """What is known about calls, by signature."""
+        """The memos of calls, by signature."""
         self.bytes = sum(program.bytes for program in programs)
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
@@ -275,7 +275,7 @@ class LoopOp:
         return note(self._memos, signature, {}) if found is None else found
 
     def measure_memory(self, args: Args) -> int:
-        """Return about how many bytes the loop needs besides its operands."""
+        """Return the approximate bytes that the loop needs in addition to its operands."""
         weights, _, *tensors = args
         data = tensors[self.fixed :]
         key = tuple(map(len, data[:: self.parts]))
