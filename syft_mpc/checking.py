@@ -175,7 +175,7 @@ def _is_encoded(leaf: Tensor) -> bool:
 
 
 def _has_numbers(leaf: Tensor) -> bool:
-    """Return whether a part of a call is encoded and has values; the places of the largest numbers have none."""
+    """Return whether a part of a call is encoded and has values, unlike the places of the largest numbers."""
     return _is_encoded(leaf) and not isinstance(leaf.child, SecretPlaces)
 
 

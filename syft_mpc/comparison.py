@@ -243,7 +243,6 @@ def is_zero(party: Role, x: Array, *, negated: bool = False, scale: int = 1) -> 
 
 
 def _report(party: Role, bit: Array, negated: bool, scale: int) -> Nested:
-    """Return the result of a comparison and, if ``scale`` asks for it, a multiple of it."""
     if negated:
         bit = 1 - bit if party.leads else -bit
     return bit if scale == 1 else (bit, bit * scale)
@@ -296,7 +295,6 @@ def _split(kernels: Kernels, words: Array) -> Array:
 
 
 def _nibble_products(kernels: Kernels, words: Array) -> Array:
-    """Return the products of the bits of each nibble, in the order of ``_NIBBLE``."""
     known = {str(bit): part for bit, part in enumerate(_split(kernels, words))}
     for part in _NIBBLE:
         if len(part) > 1:

@@ -301,7 +301,7 @@ def _is_nan(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Tensor:
 
 
 def _require_public_indices(args: Args, kwargs: Kwargs, places: Sequence[int]) -> None:
-    """Raise if there are encoded numbers other than in the first argument and at the places of values."""
+    """Raise if an argument is encoded that is neither the first one nor at the places of values."""
     indices = [arg for k, arg in enumerate(args) if k not in (0, *places)]
     if any(isinstance(leaf, FixedPrecisionTensor) for leaf in leaves((indices, kwargs))):
         raise ProtocolError.secret_index()

@@ -213,7 +213,7 @@ def _weigh(below: Sequence[Array], weights: Sequence[int]) -> Array:
 
 
 def _normalize(party: Role, x: Array, unit: int, count: int) -> Steps:
-    """Divide a positive number by a power of 16: in 5 rounds. Numbers out of range are taken for its ends."""
+    """Divide a positive number by a power of 16: in 5 rounds. Numbers out of range count as its ends."""
     below = yield from _compare(party, x, unit, range(count + 1))
     one = 16 ** (count - 1)
     m = yield from spdz_mul(party, x, _weigh(below, [16 ** (count - 1 - k) for k in range(count)]))

@@ -203,7 +203,6 @@ class Group:
     def _run(
         self, keys: Id | None, protocol: Function, operands: Sequence[Shares], options: Kwargs
     ) -> tuple[tuple[Shares, ...], Id, int]:
-        """Run a protocol; return the shares of its results, the channel, and the number of the run."""
         specs = tuple([spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         found = self._rehearse(name, specs, settings)

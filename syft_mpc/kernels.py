@@ -37,7 +37,7 @@ class Kernels:
     """Integer arithmetic modulo a power of two on the arrays of one framework.
 
     Protocols use Python's operators on arrays, which wrap around in every framework, and these functions for the rest.
-    The implementation needs only the array API; a backend overrides what its framework does faster.
+    The implementation needs only the array API; a backend overrides what its framework computes faster.
     """
 
     correction: ClassVar[int] = 0

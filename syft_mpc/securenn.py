@@ -464,7 +464,6 @@ def _count_rounds(n: int) -> int:
 
 
 def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
-    """Return the largest element along the first axis, and if asked for its first position."""
     (count, *rest), dtype = spec_of(x)
     if party.helps:
         while count > 1:

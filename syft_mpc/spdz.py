@@ -181,7 +181,7 @@ def _finish(party: Role, z: Array, divisor: int, mask: Sequence[Array], draw: Dr
 
 
 def _shape_addend(kernels: Kernels, op: str, x: Array) -> Array:
-    """Return what is added to a product in a shape that fits: a bias has one number for each channel of the result."""
+    """Reshape an addend to fit a product: a bias has one number for each channel of the result."""
     return kernels.reshape(x, (-1, 1, 1)) if op in (IMAGES, INPUTS) else x
 
 

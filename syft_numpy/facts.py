@@ -211,7 +211,6 @@ def describe(op: Op) -> Facts:
 
 
 def _ufunc_of(op: Op) -> Any:
-    """Return the ufunc of an operation that is one, or a method of one, else None."""
     found = getattr(op.func, "__self__", op.func)
     return found if isinstance(found, np.ufunc) else None
 
@@ -301,7 +300,6 @@ def is_reviewed(op: Op) -> bool:
 
 
 def _is_mask_or_bound(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Return whether an index contains a mask, or a slice bounded by an array."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 

@@ -320,7 +320,6 @@ def _sum_smooth_confident(
     beta: float,
     order: float,
 ) -> float:
-    """Return the smooth sensitivity of all answers and of all tests."""
     shape = _find_shape(threshold_sigma * math.sqrt(2), order, 1)
     total = _sum_smooth(counts[mask], sigma, step, beta, order)
     for distance, times in zip(*np.unique(np.abs(counts.max(-1) - threshold), return_counts=True), strict=True):

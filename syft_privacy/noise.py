@@ -94,7 +94,6 @@ class _Coins:
         return found
 
     def flip_exponential(self, numerators: IntegerArray, denominator: int) -> npt.NDArray[np.bool_]:
-        """Flip coins that succeed with the probability exp(-numerator / denominator)."""
         wholes, rest = np.divmod(numerators, denominator)
         succeeds = self._flip_fraction(rest, denominator)
         while True:

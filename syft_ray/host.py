@@ -181,7 +181,6 @@ class Host:
         return self._workers[id]
 
     async def _run(self, function: Callable[..., Nested], *args: Nested) -> Nested:
-        """Run a function that may wait for other workers in a thread."""
         self._note_progress()
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 

@@ -129,7 +129,6 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
 
 
 def _facts(op: Op) -> Facts:
-    """Return which arguments a kernel writes, and whether it reveals values, or its results are random or not set."""
     written = [(place, argument.name) for place, argument in _find_written(op.func) if not argument.kwarg_only]
     return Facts(
         writes=frozenset(place for both in written for place in both),

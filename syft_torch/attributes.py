@@ -684,7 +684,7 @@ def _join(found: frozenset[int | str], parts: Iterable[frozenset[int | str] | No
 
 
 def _clone(tensor: Tensor) -> Tensor:
-    """Return a clone that shares nothing; that of torch keeps the scales of a tensor quantized per channel."""
+    """Return a clone that shares nothing; torch's own keeps the scales of a tensor quantized per channel."""
     if not (tensor.is_quantized and _parts_of_quantizer(tensor)):
         return tensor.clone()
     scales, zero_points = [part.clone() for part in _parts_of_quantizer(tensor)]
@@ -751,7 +751,7 @@ def _require_independent_of_default(dtype: object, args: object, kwargs: object)
 
 
 def _has_dense_gradients(given: object, shadows: object, result: Nested) -> bool:
-    """Return whether the gradients of a call are dense; without an option set to True they are."""
+    """Return whether the gradients of a call are dense: they are unless an option is True."""
     if not any(leaf is True for leaf in leaves(given)):
         return True
     made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
@@ -845,7 +845,7 @@ def _shadow(leaf: Tensor, device: object = None) -> Tensor:
 
 
 def _connect(tensor: Tensor, known: Form) -> Tensor:
-    """Return a new tensor with the place in a graph that a form has; as a result, it can be changed in place."""
+    """Return a new tensor at the form's place in a graph, as a result, which can be changed in place."""
     if not known.requires_grad:
         return tensor
     if known.is_leaf:
@@ -871,7 +871,6 @@ _LARGEST_EXAMPLE = 1 << 26
 
 
 def _to_meta(leaf: Tensor) -> Nested:
-    """Return a meta tensor for a form or a tensor, and the meta device for any device."""
     is_device = type(leaf) is torch.device or (type(leaf) is str and leaf.partition(":")[0] == "cpu")
     return _META if is_device else _shadow(leaf)
 
@@ -890,7 +889,7 @@ def _zeros(known: Form, device: object) -> Tensor:
 
 
 class _Result(torch.autograd.Function):  # type: ignore[misc]  # torch's values pass as Any
-    """A tensor as the result of an operation; a view of a leaf would not be one that may be changed in place."""
+    """Makes a tensor the result of an operation, which may be changed in place; a view of a leaf may not."""
 
     @staticmethod
     def forward(ctx: Any, _start: Tensor, made: tuple[Tensor]) -> Tensor:
@@ -927,7 +926,6 @@ def _form_on(device: object, result: Nested) -> Form | None:
 
 
 def _torch_functions() -> Iterator[tuple[str, Function]]:
-    """Yield every function that reaches ``__torch_function__``, with its full name."""
     for functions in get_overridable_functions().values():
         for func in functions:
             yield _name_of(func) or f"{func.__module__}.{func.__name__}", func
@@ -957,7 +955,6 @@ def _unlisted_functions() -> Iterator[tuple[str, Function]]:
 
 
 def _set_gradient(target: Tensor, gradient: Tensor) -> None:
-    """Set the gradient of a tensor, or clear the gradients of a list of tensors."""
     if type(target) is list and gradient is None:
         for tensor in target:
             tensor.grad = None

@@ -325,7 +325,6 @@ class _Description:
 
     @cached_property
     def overloads(self) -> list[Any]:
-        """The kernels of the operation that are dispatched on tensors."""
         op = self.op
         prefix = next((short for path, short in _SCHEMA_PREFIXES.items() if op.name.startswith(path)), "")
         plain = f"{op.operation}_" if op.inplace else op.operation
@@ -465,7 +464,6 @@ def is_reviewed(op: Op) -> bool:
 
 
 def _is_mask_or_bound(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Return whether an index contains a mask, or a slice with a tensor as a bound."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 

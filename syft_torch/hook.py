@@ -232,7 +232,6 @@ class TorchHook(FrameworkHook):
         return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
     def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: object = None) -> Function:
-        """Return the hooked function with this public name."""
         return self.get_hooked_func(f"{public_module_name}.{func_api_name}")
 
     # --- names of earlier hooks

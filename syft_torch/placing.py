@@ -94,7 +94,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         return remote.create(creator, args, named, _form_on(named.get("device"), shape))
 
     def _call(self, func: Function, args: Args, kwargs: Kwargs) -> Nested:
-        """Call a function of torch; one on local tensors gets numbers, and not those that a plan traces."""
+        """Call a function of torch; on local tensors, with plain numbers instead of those that a plan traces."""
         if self._recorder is None or any(isinstance(leaf, Wrapper) for leaf in leaves((args, kwargs))):
             return func(*args, **kwargs)
         args, kwargs = self._recorder.read((args, kwargs))

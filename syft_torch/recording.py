@@ -116,7 +116,6 @@ def _restore(optimizer: torch.optim.Optimizer, state: dict[Any, Any], groups: li
 
 
 def _find_made(optimizers: list[torch.optim.Optimizer], place: Location, known: set[Id]) -> Setters:
-    """Return a setter for each tensor of an optimizer's state that was created at ``place``."""
     made: Setters = {}
     for optimizer in optimizers:
         for parameter, state in optimizer.state.items():

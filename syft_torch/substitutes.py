@@ -311,7 +311,6 @@ def _group_by_worker(group: Function, tensorlists: Any, with_indices: bool = Fal
 
 @_maker
 def _batch_zero_grad(zero_grad: Function, optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
-    """Clear the gradients of remote parameters with one command per worker."""
     if not (set_to_none and _clear_remote_gradients(optimizer)):
         zero_grad(optimizer, set_to_none)
 

@@ -109,7 +109,6 @@ def _list_bans(config: WorkerConfig, as_json: bool) -> str:
 
 
 def _lift(config: WorkerConfig, id: str) -> str:
-    """Allow something again; a running worker notices."""
     incidents, bans = _open_incidents(config)
     ban = next((ban for ban in bans if ban.id == id), None)
     if ban is None:
@@ -148,7 +147,6 @@ def _report(problems: list[str], as_json: bool) -> int | str:
 
 
 def _find_given(args: argparse.Namespace) -> Table:
-    """Return the options of the command line that replace entries of the configuration."""
     others = ("config", "check", "bans", "lift", "json", "example", "run", "parser")
     given = {name: value for name, value in vars(args).items() if value is not None and name not in others}
     if args.limits is not None:

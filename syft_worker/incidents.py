@@ -263,7 +263,6 @@ def _lock(file: Path) -> Iterator[None]:
 
 
 def _limit(incidents: Iterable[Incident]) -> list[Incident]:
-    """Return the latest incidents of each user, and of all."""
     counts: Counter[str] = Counter()
     kept: list[Incident] = []
     for incident in reversed([*incidents]):

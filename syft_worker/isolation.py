@@ -157,7 +157,7 @@ def _allow(rules: int, path: Path, rights: int) -> None:
 
 
 def _system_paths() -> Iterable[Path]:
-    """Return what Python and the frameworks may still have to read: modules, libraries, time zones, certificates."""
+    """Return the paths that Python and the frameworks may still read: modules, libraries, time zones, certificates."""
     python = {*sys.path, sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
     system = (
         *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ssl", "/etc/pki"),

@@ -1,7 +1,7 @@
 """Machine: how much memory and how many processors this process may use, with the limits of its control groups.
 
 Both versions of control groups are read, where the system has mounted them. A limit of a group applies to all groups in
-it, so the smallest one on the way up counts. What is missing or unreadable limits nothing.
+it, so the smallest one on the way up counts. A missing or unreadable limit is none.
 """
 
 from __future__ import annotations

@@ -90,7 +90,6 @@ class Meter:
         return note(execution.memo, Estimate, known)
 
     def _guess(self, account: Account, execution: Execution) -> tuple[int, int]:
-        """Return the bytes and the number of results of an operation for which they cannot be inferred."""
         op, framework = execution.op, execution.framework
         if not op.accumulates:
             return 0, 1 if execution.count < 0 else execution.count

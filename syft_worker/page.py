@@ -300,7 +300,6 @@ class Page:
         return self._withdraw(request, path, owner)
 
     def _withdraw(self, request: PageRequest, path: str, owner: Identity) -> Response:
-        """Revoke a standing approval, or lift a ban; there are no other pages."""
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
             revoke = partial(releases_of(self.server.worker).approvals.revoke, rule[1], owner.user)
             return self._change(revoke, "revoked a standing approval", owner)
@@ -568,7 +567,6 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 self.shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an unexpected error; the page goes on."""
         _log.exception("cannot answer a request from %s", client_address[0])
 
     def end_slow_requests(self) -> None:

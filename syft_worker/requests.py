@@ -203,7 +203,7 @@ def _to_table(rules: Sequence[Table]) -> str:
 
 
 def _to_date(text: str) -> str:
-    """Return a date as it is, and a time from now as a date and a time."""
+    """Return a date unchanged, and a time from now as a date and a time."""
     if text[-1:] not in "mhd":
         return text
     return datetime.fromtimestamp(time.time() + (parse_lifetime(text) or 0)).isoformat(timespec="seconds")

@@ -173,7 +173,7 @@ def _try_to_reload(line: bytes, reload: Callable[[WorkerConfig], None]) -> None:
 
 
 def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
-    """Use what may change while a worker is served: certificates, users and standing approvals."""
+    """Apply settings that may change while a worker is served: certificates, users and standing approvals."""
     if config.cert is not None and server.tls is not None:
         make_server_context(config.cert, config.key, config.client_ca)  # Raises unless all of them can be used.
         server.tls.load_cert_chain(str(config.cert), None if config.key is None else str(config.key))

@@ -261,7 +261,6 @@ class Supervisor:
             self._report(process, found, what)
 
     def _report(self, process: _Process, found: Executing, what: str) -> None:
-        """Report what a command did, in the log and to its client."""
         ban = self._incidents.find_ban(found.user, found.operation)
         refused = "" if ban is None else f", and is refused to user {one_line(found.user)!r} until {ban.end}"
         log_event(

@@ -51,7 +51,7 @@ class Throttle:
 
 
 def _to_network(address: str) -> str:
-    """Return the network of an IPv6 address, and any other address as it is."""
+    """Return the network of an IPv6 address, and any other address unchanged."""
     try:
         parsed = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:

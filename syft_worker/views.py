@@ -165,7 +165,7 @@ def _summary(summary: Table) -> Html:
 
 
 def _to_text(value: Json) -> str:
-    """Return numbers with six digits: an owner does not read more."""
+    """Return numbers with six digits, which is enough for an owner."""
     if isinstance(value, list):
         return f"[{', '.join(map(_to_text, value))}]"
     return f"{value:.6g}" if type(value) is float else str(value)
@@ -190,7 +190,6 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
 
 
 def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -> list[Html]:
-    """Return the form that makes a rule from a request, if a rule can express it."""
     try:
         form = describe_forms(rule["form"])
     except ValueError:
@@ -304,7 +303,7 @@ def _rules(
     nothing: str,
     problems: Mapping[str, str] = MappingProxyType({}),
 ) -> Html:
-    """Return a table of rules; ``problems`` say of some why they can never be used."""
+    """Return a table of rules; ``problems`` explains why some of them can never be used."""
     rows = []
     shown, pages = _take_page(rules, query, name, MAX_GROUPS)
     for rule in shown:
@@ -483,7 +482,6 @@ def _single(title: str, *children: Html) -> Html:
 def _take_page(
     rows: Sequence[T], query: Mapping[str, str], name: str, size: int = MAX_ROWS
 ) -> tuple[Sequence[T], Html]:
-    """Return the rows of a list that are shown, and links to those before and after them."""
     given = query.get(name, "")
     last = max(-(-len(rows) // size), 1)
     page = min(max(int(given), 1), last) if re.fullmatch("[0-9]{1,6}", given) else 1
@@ -501,7 +499,6 @@ def _take_page(
 
 
 def _fold(title: str, content: Html, query: Mapping[str, str], name: str, note: str = "") -> Html:
-    """Return a section that is open if the address names it."""
     heading = element("summary", element("h2", f"{title} ", element("small", note)))
     return element("section", element("details", heading, content, **({"open": ""} if name in query else {})))
 

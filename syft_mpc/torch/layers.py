@@ -167,7 +167,7 @@ def _over_windows(
     divisor: int | None,
     options: Kwargs,
 ) -> Integers:
-    """Divide the sums of windows by the numbers of their elements; what extends the images does not count."""
+    """Divide the sums of windows by the numbers of their elements; extensions of the images do not count."""
     sizes = [integers.shape_of(value)[-2:] for value in (images, extended)]
     if divisor or (sizes[0] == sizes[1] and (counts_padding or not any(options["padding"]))):
         return numbers.over(x, divisor or prod(options["size"]))
@@ -437,7 +437,6 @@ def _extend(images: Integers, missing: Sequence[int], fill: int) -> Integers:
 
 
 def _spread(windows: Integers, images: Integers, x: Integers, options: Kwargs) -> Integers:
-    """Add the gradients of windows to the images, and cut off what extends these."""
     whole, shape = integers.shape_of(images), integers.shape_of(x)
     if integers.is_shared(windows):
         found = windows.run(pooling.unpool2d, shape=whole, **options)

@@ -83,7 +83,7 @@ class Average:
         return torch.stack([total.to(torch.float64), weight.to(torch.float64)]) / _count_samples(targets)
 
     def _forbid_ignored(self, targets: Tensor) -> Tensor:
-        """Return 0, or infinity if a target is one that the metric ignores: then the worker is left out of the mean."""
+        """Return 0, or infinity if a target is one that the metric ignores, to leave the worker out of the mean."""
         found = torch.stack([(targets == number).any() for number in self.ignored]).any().to(torch.float64)
         return found / (1 - found)
 
@@ -104,7 +104,7 @@ class Average:
 
 
 def _count_samples(targets: Tensor) -> Tensor:
-    """Return the number of samples as a tensor: a recording that has it as a number is for that number only."""
+    """Return the number of samples as a tensor: as a number, it would fix a recording to this length."""
     place = (slice(None), *[0] * (targets.dim() - 1))
     first = targets[place]
     return torch.ones_like(first, dtype=torch.float64).sum()
@@ -187,7 +187,7 @@ class _Trial:
         return found if kinds == {"mean"} else self._find_mean_of_classes(weights)
 
     def _find_mean_of_classes(self, weights: Mapping[int, float]) -> Average | None:
-        """Return a mean over samples, if it is one without the labels below 0, which only some terms of it ignore."""
+        """Return a mean over samples, if the metric is one without labels below 0, which some of its terms ignore."""
         ignored = tuple([number for number, weight in weights.items() if weight != 1])
         usual = {number: weight for number, weight in weights.items() if number not in ignored}
         if not ignored or max(ignored) >= 0 or not usual:
@@ -263,7 +263,6 @@ class _Trial:
         raise _UndecidedError
 
     def _guess(self, output: Nested) -> list[Tensor]:
-        """Return the targets that an output predicts, for metrics that count what is right."""
         guesses = [leaf.argmax(1) for leaf in tree_leaves(output) if _is_tensor(leaf) and leaf.dim() > 1]
         return [guess for guess in guesses if tuple(guess.shape) == self._shape]
 
@@ -325,7 +324,7 @@ class _Trial:
 
 
 class _Precise(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
-    """Computes with 64 bits, and collects the whole numbers that are used: one of them may be a label to ignore."""
+    """Computes with 64 bits, and collects the integers that are used: one of them may be a label to ignore."""
 
     def __init__(self) -> None:
         super().__init__()

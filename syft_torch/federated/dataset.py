@@ -289,7 +289,7 @@ def find(
     reason: str = "",
     patience: float = 600.0,
 ) -> FederatedDataset:
-    """Make a dataset of what is on the workers already: one search for each input, and the last one for the targets.
+    """Make a dataset of tensors on the workers: one search for each input, and the last one for the targets.
 
     A search is a tag or several, all of which must match. Each must have one result on every worker, or the same
     number for all searches: a worker may have several datasets.

@@ -135,7 +135,7 @@ def record(
 
 
 def _runs_backward_here(plan: Plan) -> bool:
-    """Return whether a part of the backward pass is code of the user: of an autograd function, or of a hook."""
+    """Return whether a part of the backward pass is user code: of an autograd function, or of a hook."""
     program, _ = _require_stateless(plan)
     return any(step.framework and look_up(step).func is links.link for step in program.routines[-1].steps)
 

@@ -114,6 +114,5 @@ class ConfusionMatrix(Metric):
 
 
 def _one_hot(places: Tensor, size: int) -> Tensor:
-    """Return a row for each place, with a 1 there; made on the worker of the places."""
     numbers = places.new_ones(size).cumsum(0) - 1
     return (places.unsqueeze(1) == numbers).to(torch.float64)

@@ -64,7 +64,6 @@ class RecordedModel:
                     part.copy_(new)
 
     def _split_parts(self) -> Iterator[tuple[Tensor, int]]:
-        """Yield views of the trained tensors, and where they begin in the flat tensor."""
         start = 0
         for tensor in self.recorded.trained:
             for part in tensor.detach().view(-1).split(PART):

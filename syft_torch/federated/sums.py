@@ -30,7 +30,6 @@ def sum_columns(inputs: Sequence[Tensor], reason: str, patience: float) -> tuple
 
 
 def _sum_up(inputs: Tensor) -> Tensor:
-    """Return the number, the mean and the squared deviations of each column, on the worker."""
     values = inputs.to(torch.float64)
     count = values.isnan().logical_not().sum(0).to(torch.float64)
     mean = values.nansum(0) / count.clamp(min=1)
