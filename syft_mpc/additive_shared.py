@@ -31,11 +31,11 @@ from syft_mpc.spdz import ELEMENTS, reconstruct, spdz_mul, spdz_mul_masked, zero
 Path: TypeAlias = tuple[Any, ...]
 """Names of operations with their arguments."""
 FAST, SECURENN = "fast", "snn"
-"""How values are compared: with the protocols of ``comparison.py``, or with those of the SecureNN paper."""
+"""Comparison protocols: those of ``comparison.py``, or those of the SecureNN paper."""
 
 
 class _Known:
-    """An attribute that follows from the value, and is None after the value was changed in place."""
+    """An attribute derived from the value; it becomes None when the value is changed in place."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = f"_{name}"
@@ -49,7 +49,7 @@ class _Known:
 
 
 class SharedViews:
-    """What a shared value, and those that may be views of it, have in common."""
+    """State shared by a value and its possible views."""
 
     __slots__ = ("__weakref__", "masked", "owner", "writes")
 
@@ -57,12 +57,12 @@ class SharedViews:
         self.owner = weakref.ref(owner)
         """The value from which the others were computed, by moving elements."""
         self.writes = 0
-        """How often the shares were changed in place."""
+        """Number of in-place changes to the shares."""
         self.masked: dict[Path, Masked | None] = {}
-        """The views that were factors of a product since then: None for the first time, later under a kept mask."""
+        """Views used as factors of a product since then: None after the first use, later opened under a kept mask."""
 
     def note_write(self) -> None:
-        """Take note that the shares were changed in place."""
+        """Record an in-place change of the shares."""
         self.writes += 1
         self.masked.clear()
 
@@ -92,9 +92,9 @@ class AdditiveSharingTensor(SharedTensor):
         self.protocol = protocol
         self.memory = SharedViews(self)
         self.path: Path | None = ()
-        """The operations that computed it from the owner of its memory; None if it does not follow from that alone."""
+        """Operations that compute this value from the owner of its memory; None if it depends on anything else."""
         self.transposed: dict[Path, AdditiveSharingTensor] = {}
-        """Views with other orders of axes. A model asks for those of its weights in every call."""
+        """Cached transposed views; a model needs those of its weights in every call."""
 
     def get_class_attributes(self) -> Kwargs:
         """Return the group and the protocol of comparisons."""
@@ -215,7 +215,6 @@ class AdditiveSharingTensor(SharedTensor):
         return values[0] if len(values) == 1 else values
 
     def _join(self, results: Sequence[Nested], axis: int) -> Nested:
-        """Return the results of a protocol for parts of a value as those for all of it."""
         if type(results[0]) is tuple:
             return tuple([self._join(parts, axis) for parts in zip(*results, strict=True)])
         first, *others = results
@@ -224,10 +223,7 @@ class AdditiveSharingTensor(SharedTensor):
     def multiply(
         self, other: AdditiveSharingTensor, op: str, *plus: AdditiveSharingTensor, **options: Any
     ) -> AdditiveSharingTensor:
-        """Multiply by another value with a bilinear operation, and add a third one if there is one.
-
-        The other one is opened only once if it is used again.
-        """
+        """Multiply with a bilinear operation, and optionally add a third value; open a reused operand once."""
         masked = other.find_mask() if op != ELEMENTS else None
         scaled = {**options, **({"op": op} if op != ELEMENTS else {})}
         if masked is not None:
@@ -241,7 +237,7 @@ class AdditiveSharingTensor(SharedTensor):
         return product
 
     def find_mask(self) -> Masked | None:
-        """Return the value as it was opened under a kept mask; None if it is not worth it, because it is used once."""
+        """Return the value as opened under a kept mask; None if it is used only once, which does not pay."""
         masked, path = self.memory.masked, self.path
         if path is None:
             return None
@@ -302,7 +298,7 @@ class AdditiveSharingTensor(SharedTensor):
 
 
 MAX_VIEWS = 64
-"""How many views of a value are remembered as factors."""
+"""Maximum number of views of a value that are remembered as factors."""
 FIELDS = {"int64": "long", "int32": "int"}
 """The rings, with the ancestor's names."""
 
@@ -350,7 +346,7 @@ def _is_setting(part: Nested) -> bool:
 def _mask_call(
     call: PastRun, reference: weakref.ref[AdditiveSharingTensor], view: AdditiveSharingTensor | None
 ) -> PastRun | None:
-    """Return the product with a kept mask that runs in place of another product, if its second factor still exists."""
+    """Return the equivalent product with a kept mask, if its second factor still exists."""
     other = reference() if view is None else view
     masked = None if other is None or other.memory.owner() is None else other.find_mask()
     if other is None or masked is None:
@@ -378,12 +374,10 @@ def _require_ring(dtype: str) -> None:
 
 
 def _select(id: Any, leaf: Tensor) -> Tensor:
-    """Return the share of a party; anything else is the same for all."""
     return leaf.child[id] if type(leaf) is AdditiveSharingTensor else leaf
 
 
 def _combine(parts: Sequence[Nested], first: AdditiveSharingTensor) -> Nested:
-    """Turn one result for each party, of any nesting, into the same nesting of shared values."""
     if isinstance(parts[0], PointerTensor):
         result = AdditiveSharingTensor(dict(zip(first.child, parts, strict=True)), first.group, first.protocol)
         result.memory, result.path = first.memory, None  # It may be a view.

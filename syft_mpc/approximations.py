@@ -2,7 +2,7 @@
 
 Functions of shared numbers are the protocols of ``functions.py``; docs/encrypted-functions.md lists domains and errors.
 Those of numbers that are not shared are computed with floats of 64 bits, so that only the last digit is rounded. There
-an argument without a result, such as log(0), raises an error; of a shared number nobody knows whether it has one.
+an argument outside the domain, such as log(0), raises an error; for shared numbers nobody can tell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from syft_mpc.kernels import Array, Kernels
 
 
 class Approximation(NamedTuple):
-    """How a function is computed."""
+    """The two ways to compute a function."""
 
     exact: Callable[..., Array]
     """With floats: takes kernels and an array."""
@@ -90,4 +90,3 @@ FUNCTIONS = {
     "reciprocal": Approximation(lambda _kernels, x: 1 / x, functions.reciprocal),
     "softmax": Approximation(_softmax, functions.softmax),
 }
-"""By name."""

@@ -219,7 +219,7 @@ def reduce(x: Integers, dim: Axes, keepdim: bool, options: Kwargs, function: Fun
 
 
 def _axes(dim: Axes, options: Kwargs) -> Axes:
-    """Return the axes that one framework calls ``dim``, and the other ``axis``; None means all."""
+    """Return the axes given as ``dim`` or ``axis``; None means all."""
     axes = dim if options.get("axis") is None else options["axis"]
     return (tuple(axes) or None) if isinstance(axes, Sequence) else axes
 
@@ -228,7 +228,6 @@ def _axes(dim: Axes, options: Kwargs) -> Axes:
 
 
 def _comparison(compare: Callable[..., Nested]) -> Function:
-    """Return a rule that compares two numbers: 1 where the result is true, and 0 elsewhere."""
     return lambda numbers, x, other: numbers.compare(compare, numbers.value(x), numbers.value(other))
 
 
@@ -284,7 +283,7 @@ def clamp(numbers: Numbers, x: Integers, min: float | None = None, max: float | 
 
 
 def absolute(_numbers: Numbers, x: Integers) -> Integers:
-    """Return the size: x - 2·min(x, 0)."""
+    """Return the absolute value: x - 2·min(x, 0)."""
     return integers.add(x, integers.multiply(integers.relu(integers.neg(x)), 2))
 
 
@@ -304,10 +303,7 @@ def smallest(numbers: Numbers, x: Integers, dim: Axes = (), keepdim: bool = Fals
 
 
 def find_extreme(numbers: Numbers, x: Integers, dim: int, keepdim: bool = False) -> tuple[Integers, Integers]:
-    """Return the largest numbers along an axis, and where the first of them are, as numbers.
-
-    The only axis of a single number has length 1.
-    """
+    """Return the largest numbers along an axis (a single number has one), and the first positions, as numbers."""
     axis, shape = integers.find_axis(x, dim), list(integers.shape_of(x))
     found, marks = find_largest(x if shape else integers.flatten(x), axis, positions=True)
     if shape:
@@ -382,7 +378,7 @@ TRUTH: dict[str, Function] = {
     "or": _exclude(1),
     "xor": _exclude(2),
 }
-"""By the last part of the names of the operations: on truth values, and on the bits of these."""
+"""Rules that combine truth values, also with bitwise operators; by the last part of the operation's name."""
 EXACT: dict[str, Function] = {
     "neg": lambda _numbers, x: integers.neg(x),
     "mul": mul,
@@ -409,4 +405,4 @@ EXACT: dict[str, Function] = {
     "zeros_like": zeros_like,
     "ones_like": ones_like,
 }
-"""Of integers, their results are integers."""
+"""Operations whose results are integers if their operands are."""

@@ -1,9 +1,9 @@
-"""Authenticated shares: products for parties that may cheat; whoever does is detected, and named.
+"""Authenticated shares: products among parties that may cheat; a cheater is detected and named.
 
 The shares have pairwise tags as in BDOZ (Bendlin, Damgård, Orlandi, Zakarias 2011), in the ring of 2^64 instead of a
 field, as in SPDZ2k (Cramer, Damgård, Escudero, Scholl, Xing 2018): values are integers of 32 bits in words of 64 bits.
 Party j has a secret key a_j for all values. For the share x_i of party i, it has a fresh key b_ij, and party i has the
-tag  m_ij = a_j·x_i + b_ij.  Whoever sends a share proves it with the tag, and the receiver checks it.
+tag  m_ij = a_j·x_i + b_ij.  The sender of a share proves it with the tag, which the receiver checks.
 
 A party that changes its share by e has to change the tag by a_j·e. If e is not 0 modulo 2^32, at most one a_j in 2^33
 fits, so cheating succeeds with a probability of at most 2^-33. A change by a multiple of 2^32 may pass, but does not
@@ -42,7 +42,6 @@ def _others(rank: int, count: int) -> list[int]:
 
 
 def _place(rank: int, other: int) -> int:
-    """Return the place of ``other`` among the others of ``rank``."""
     return other - (other > rank)
 
 
@@ -103,8 +102,8 @@ def _deal_all(party: Role, free: int, specs: tuple[Spec, ...], derive: Derive) -
 def _open(party: Role, *values: Array) -> Steps:
     """Open values to all parties: each sends its shares and a digest of their tags, and checks those of the others.
 
-    The receiver can compute the tags that belong to the shares that it got, so a digest of them is as good. The result
-    are the lower 32 bits, as signed integers: the others may differ between the parties if one cheats. Rounds: 1.
+    The receiver can compute the tags of the shares that it got, so a digest of them is enough. The result is the lower
+    32 bits, as signed integers: the upper bits may differ between the parties if one cheats. Rounds: 1.
     """
     kernels, rank, count = party.kernels, party.rank, party.count
     key = yield from _get_key(rank)
@@ -133,7 +132,7 @@ def _to_array(kernels: Kernels, data: bytes) -> Array:
 
 
 def _add(party: Role, x: Array, public: Array) -> Steps:
-    """Add a public value: the first party to its share, and the others to their keys for that share."""
+    """Add a public value: to the share of the first party, and to the keys of the others for that share."""
     kernels, rows = party.kernels, list(x)
     if party.leads:
         rows[0] = rows[0] + public
@@ -144,7 +143,6 @@ def _add(party: Role, x: Array, public: Array) -> Steps:
 
 
 def _apply(kernels: Kernels, op: Callable[..., Array], x: Array) -> Array:
-    """Apply a linear function to each row of an authenticated share."""
     return kernels.stack([op(row) for row in x], 0)
 
 
@@ -154,7 +152,6 @@ _register = partial(protocol, uses="nothing", has_helper=True, accuses=True)
 
 
 def _require_rows(party: Role, x: Array) -> None:
-    """Raise unless an operand has the rows of an authenticated share."""
     _require_words(x)
     count = 2 * party.count - 1
     if tuple(x.shape)[:1] != (count,):
@@ -171,12 +168,11 @@ def _parties(x: Spec) -> int:
 
 
 def _sends_opening(count: int, *shapes: Shape) -> int:
-    """Return the bytes of an opening, from all parties to all."""
     return count * (count - 1) * (8 * sum(map(prod, shapes)) + DIGEST.shape[0])
 
 
 def _sends_dealing(count: int, free: Sequence[Shape], dependent: Sequence[Shape] = ()) -> int:
-    """Return the bytes of dealing: all tags, and the first party's shares of the dependent values."""
+    """Return the bytes of dealing all tags, and the first party's shares of the dependent values."""
     return 8 * (count * (count - 1) * sum(map(prod, [*free, *dependent])) + sum(map(prod, dependent)))
 
 

@@ -127,7 +127,7 @@ class AuthenticatedTensor(SharedTensor):
 
     @property
     def rows(self) -> int:
-        """How many words a party has for each element."""
+        """The number of words that a party has for each element."""
         return 2 * len(self.group.ids) - 1
 
     def _add_public(self, value: Tensor) -> AuthenticatedTensor:
@@ -163,7 +163,6 @@ def send_at(value: Tensor, pointer: PointerTensor) -> PointerTensor:
 
 
 def _require_value(x: Tensor) -> None:
-    """Raise unless a public operand, or a value to be shared, consists of integers of 32 bits."""
     if isinstance(x, int):
         fits = abs(x) < 1 << (BITS - 1)
     else:

@@ -55,21 +55,21 @@ from syft_mpc.run import (
 )
 
 Post: TypeAlias = Callable[[int, int, PartyPayload], None]
-"""Sends to the party of a rank, for the run of a number, a payload."""
+"""Sends a payload to the party of this rank, for the run of this number."""
 Ping: TypeAlias = Callable[[int], None]
 """Raises if the party of a rank cannot be reached."""
 MAX_CHANNELS = 64
-"""How many channels a client may have on a worker; the oldest is closed for one more."""
+"""Maximum number of channels of a client on a worker; opening one more closes the oldest."""
 MAX_RUNS = 8
-"""How many runs of a channel may wait for the other parties at the same time: each keeps its random numbers."""
+"""Maximum number of runs of a channel that wait for other parties: each keeps its random numbers."""
 MAX_STOCK = 1 << 18
-"""How many correlations may be prepared and not used yet."""
+"""Maximum number of correlations that are prepared and not used yet."""
 MAX_AHEAD = 4096
-"""How many runs a party may be ahead of another one."""
+"""Maximum number of runs that a party may be ahead of another one."""
 MAX_MASKS = 1 << 16
-"""How many kept masks of a channel the provider remembers; a client uses the last half of them."""
+"""Maximum number of kept masks of a channel at the provider; a client uses the last half of them."""
 MAX_VALUES = 1 << 24
-"""How many bytes of their values it keeps, instead of computing them again."""
+"""Maximum size in bytes of the mask values that the provider caches."""
 SETUP = 0
 """The number under which seeds are exchanged; runs start at 1."""
 
@@ -111,21 +111,20 @@ class TagKeys:
 
 
 class _Mask(NamedTuple):
-    """A mask that a party has kept."""
+    """A kept mask, as a party knows it."""
 
     share: Array
     opened: Array
-    """What was opened under the mask."""
+    """The value opened under the mask."""
     handle: weakref.ref[Array]
     """What the worker has stored for the client."""
 
 
 class _Form(NamedTuple):
-    """A mask that the parties have kept, as the provider knows it."""
+    """A kept mask, as the provider knows it."""
 
     spec: Spec
     keys: list[bytes]
-    """Those of the streams of all shares."""
     handle: weakref.ref[Array]
 
 
@@ -137,10 +136,9 @@ class _Pool:
     next: PreparedAt
     left: int
     chain: bytes = field(default=b"", repr=False)
-    """That of this party and the provider for the next one; the provider has dealt them, and forgotten it."""
+    """The seed, shared with the provider, of the next one; the provider has dealt them all and forgotten it."""
 
     def covers(self, place: PreparedAt) -> bool:
-        """Return whether the correlation of a place is one of those that are left."""
         return place.number == self.next.number and 0 <= place.offset - self.next.offset < self.left
 
 
@@ -179,11 +177,10 @@ class Channel:
         self._failure: type[Exception] | None = None
         """Why a run has failed, so that no other can be started."""
         self.held = 0
-        """How many bytes wait for runs: what other parties have sent, and corrections for later."""
+        """Bytes held for runs: payloads of other parties, and corrections for later."""
         self.kept = 0
-        """How many bytes the masks take that this party has kept."""
+        """Size in bytes of the masks that this party keeps."""
         self._pools: dict[bytes, deque[_Pool]] = {}
-        """What is prepared, by form."""
         self._stock: dict[PreparedAt, PartyPayload] = {}
         """Corrections for it that the provider has sent to the first party."""
         self._awaited: set[PreparedAt] = set()
@@ -217,7 +214,7 @@ class Channel:
 
     @property
     def joining(self) -> int:
-        """How many bytes wait for the rest of a buffer."""
+        """Bytes that wait for the rest of a buffer."""
         return self._pieces.held
 
     def share_seeds(self, seconds: float = 0) -> None:
@@ -284,14 +281,14 @@ class Channel:
         return seeds
 
     def verify(self, request: Verify) -> None:
-        """Raise if a party has cheated, in this run or another one, and use the key of this party no more."""
+        """Raise if a party has cheated, in this run or another, and retire the key of this party."""
         if self.keys.cheating is None and not request.passed:
             self._failure, self.keys.cheating = CheatingError, CheatingError.by(self.name_of(request.sender))
         if self.keys.cheating is not None:
             raise CheatingError(*self.keys.cheating.args)
 
     def refuse(self, number: int, error: Exception) -> None:
-        """Take note of a run that this party cannot start, and tell the others, which would wait for it."""
+        """Record that this party cannot start a run, and tell the others, which would wait for it."""
         with self._lock:
             if number <= self._last:
                 return  # It is not the next run, so nobody waits.
@@ -300,13 +297,13 @@ class Channel:
         self.notify(number, error)
 
     def notify(self, number: int, error: Exception) -> None:
-        """Tell the other parties, as far as they can be reached, that a run has failed here."""
+        """Tell the other parties, where they can be reached, that a run has failed here."""
         for rank in self.others:
             with suppress(SyftError, OSError):  # It is the one that failed, or fails too.
                 self.post(rank, number, error)
 
     def _fail(self, error: Exception) -> None:
-        """Take note of a failure: no other run can be started, so the seeds for them are forgotten.
+        """Record a failure: no other run can be started, so the seeds for them are forgotten.
 
         The error itself is not kept: its traceback refers to the variables of the run, and to its seeds.
         """
@@ -315,7 +312,7 @@ class Channel:
         self._pools.clear()
 
     def _claim(self, number: int) -> Seeds:
-        """Start a run under a number; return its seeds, and replace those of the channel."""
+        """Start a run under a number; return its seeds, and advance those of the channel."""
         if number <= self._last:
             raise ProtocolError(f"cannot start run {number}: a later one was started already (malformed message)")
         if self._failure is not None and not issubclass(self._failure, CheatingError):
@@ -384,7 +381,7 @@ class Channel:
             raise
 
     def join(self, rank: int, number: int, piece: bytearray, left: int) -> bytearray | None:
-        """Return a buffer of which the last piece has arrived, or None, also if its run has ended here."""
+        """Return the buffer if this piece completes it, else None; also None if its run has ended here."""
         with self._lock:
             if number != SETUP and number <= self._last and number not in self._runs:
                 return None
@@ -434,7 +431,6 @@ class Channel:
             self.held += weigh((correction,))
 
     def _expects(self, place: PreparedAt) -> bool:
-        """Return whether a correction is for a correlation that needs it, or is prepared later."""
         pools = [pool for pools in self._pools.values() for pool in pools]
         return place.number > self._last or place in self._awaited or any(pool.covers(place) for pool in pools)
 
@@ -475,7 +471,6 @@ class Channel:
         return found.share, found.opened
 
     def _forget_mask(self, number: int) -> None:
-        """Forget a mask, and what is prepared for products with it."""
         self._forms.pop(number, None)
         self._values.pop(number, None)
         self.masked.pop(number, None)
@@ -486,7 +481,7 @@ class Channel:
                     self.held -= weigh((self._stock.pop(place),))
 
     def _find_mask(self, number: int, spec: Spec) -> Array:
-        """Return the value of a mask, which the provider can compute again."""
+        """Return the value of a mask, recomputing it if it is no longer cached."""
         form = self._forms.get(number)
         if form is None or form.spec != spec:
             raise ProtocolError.unknown_mask(number)
@@ -494,7 +489,7 @@ class Channel:
         if value is None:
             shares = [expand(self.arrays, Stream.of_key(key), [spec])[0] for key in form.keys]
             value = join_shares(shares)
-        self._values[number] = value  # The last one is the one that was used last.
+        self._values[number] = value  # in order of use, the latest last
         while len(self._values) > 1 and sum(map(bytes_in, self._values.values())) > MAX_VALUES:
             del self._values[next(iter(self._values))]
         return value
@@ -509,7 +504,7 @@ class Channel:
         self._post(rank, number, payload)
 
     def inbox(self, number: int, rank: int) -> deque[tuple[PartyPayload, int]]:
-        """Return what a party has sent for a run: payloads, and what they weigh."""
+        """Return the payloads that a party has sent for a run, and their size in memory."""
         return self._inboxes.setdefault(number, {}).setdefault(rank, deque())
 
     def inboxes(self, number: int) -> Mapping[int, deque[tuple[PartyPayload, int]]]:
@@ -582,11 +577,11 @@ class Channel:
             return tuple(values)
 
     def common(self, seeds: Seeds, other: int, call: bytes, index: int, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know."""
+        """Return random arrays that only this party and another one know."""
         return expand(self.arrays, Stream(seeds[other], _label_common(call), index), specs)
 
     def lasting(self, other: int, label: bytes, specs: Sequence[Spec]) -> list[Array]:
-        """Return random arrays that this party and another one know, and that outlast the channel."""
+        """Return random arrays that only this party and another one know, and that outlast the channel."""
         return self.common(self.keys.seeds, other, label, 0, specs)
 
     def zeros(self, seeds: Seeds, call: bytes, step: int, specs: Sequence[Spec]) -> list[Array]:
@@ -667,14 +662,14 @@ def _combine(function: Function, x: Array, y: Array) -> Array:
 
 @dataclass
 class Counted:
-    """What parties exchanged in a ``with count()`` block, as far as they are in this process."""
+    """Messages of the parties in this process during a ``with count()`` block."""
 
     rounds: int = 0
-    """How often the first party waited for the others."""
+    """Number of times that the first party waited for the others."""
     bytes: int = 0
-    """What all parties sent to each other."""
+    """Bytes that all parties sent to each other."""
     dealt: int = 0
-    """What the provider sent."""
+    """Bytes that the provider sent."""
 
     def note(self, sender: int, receiver: int, size: int) -> None:
         """Add one payload."""
@@ -689,7 +684,7 @@ counting: ContextVar[Counted | None] = ContextVar("counting", default=None)
 
 
 def measure_mask(spec: Spec) -> int:
-    """Return how many bytes a kept mask takes, with what was opened under it, and a copy of the share."""
+    """Return the size of a kept mask: the value opened under it, and a copy of the share."""
     return 3 * size_of(*spec)
 
 

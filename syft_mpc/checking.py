@@ -30,9 +30,9 @@ from syft_mpc.secret_places import SecretPlaces
 from syft_mpc.truncation import BITS
 
 UNITS, PART = 64, 0.02
-"""How far a result may be from that of floats: in units, and as a part of it. An overflow is much further away."""
+"""Tolerated difference from the result of floats: in units, and as a part of it. An overflow is much larger."""
 FEW = 8
-"""Results that are all smaller than so many units are mostly rounding errors."""
+"""Results that are all below this many units are mostly rounding errors."""
 _running: list[set[str]] = []
 """For each block that is open: the operations that it has warned about. Backward passes may run in other threads."""
 _last: list[Reference] = []
@@ -73,7 +73,7 @@ def begin(op: Op, args: Args, kwargs: Kwargs) -> Reference | None:
 
 
 def _require_range(x: integers.Integers, divisor: int) -> None:
-    """Raise if what was divided is too large: shared numbers are then right or wrong at random."""
+    """Raise if a dividend is too large: shared numbers are then right or wrong at random."""
     if not _last:
         return
     _last[0].rounds = True
@@ -123,7 +123,7 @@ class Reference:
 
     def _compare_part(self, found: Array, part: Array) -> None:
         if dtype_name(part).startswith(("int", "uint")) or tuple(found.shape) != tuple(part.shape):
-            return  # Indices: of equal numbers, another one may be found.
+            return  # Indices: among equal numbers, it may find another one.
         xp, unit = self.kernels.xp, 1 / self.layer.scale
         expected = self.kernels.to_floats(part)
         size = xp.abs(expected)
@@ -161,7 +161,6 @@ class Reference:
         return double if type(leaf) is type(double) and "float" in str(leaf) else leaf
 
     def _is_mask(self, leaf: Tensor) -> bool:
-        """Return whether floats are all 0 or 1."""
         if not is_framework_tensor(type(leaf)) or not dtype_name(leaf).startswith("float"):
             return False
         return bool(((leaf == 0) | (leaf == 1)).all())
@@ -176,12 +175,12 @@ def _is_encoded(leaf: Tensor) -> bool:
 
 
 def _has_numbers(leaf: Tensor) -> bool:
-    """Return whether a part of a call is encoded and has values; the places of the largest numbers have none."""
+    """Return whether a part of a call is encoded and has values, unlike the places of the largest numbers."""
     return _is_encoded(leaf) and not isinstance(leaf.child, SecretPlaces)
 
 
 def _open(layer: Tensor) -> Array:
-    """Return the numbers of a layer as floats, in row-major order: some kernels of frameworks ignore another one."""
+    """Return the numbers of a layer as floats, in row-major order: some kernels of frameworks ignore other orders."""
     value = _read(layer.child)
     kernels = integers.kernels_of(value)
     numbers = kernels.decode(value, layer.scale, kernels.dtype("float64"))

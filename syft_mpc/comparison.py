@@ -72,7 +72,6 @@ _NIBBLE = ["".join(part) for size in range(1, 5) for part in combinations("0123"
 
 
 def _count_bytes(count: int) -> int:
-    """Return how many bytes the bits of ``count`` elements take."""
     return -(-count // 8)
 
 
@@ -138,7 +137,7 @@ class ZeroMask(Correlation):
 
     @cached_property
     def forms(self) -> DealtForms:
-        """Those of a ``SignMask``, without the highest bit of r and the product with it."""
+        """The forms of a ``SignMask``, without the highest bit of r and the product with it."""
         count, parts = prod(self.shape), len(_parts_of(_EQUAL))
         size, word = _count_bytes(count), Spec(self.shape, self.dtype)
         masks = Spec((4, 4 * size), "uint8"), Spec((4, size), "uint8")
@@ -244,7 +243,6 @@ def is_zero(party: Role, x: Array, *, negated: bool = False, scale: int = 1) -> 
 
 
 def _report(party: Role, bit: Array, negated: bool, scale: int) -> Nested:
-    """Return the result of a comparison, and if asked for, a multiple of it."""
     if negated:
         bit = 1 - bit if party.leads else -bit
     return bit if scale == 1 else (bit, bit * scale)
@@ -297,7 +295,6 @@ def _split(kernels: Kernels, words: Array) -> Array:
 
 
 def _nibble_products(kernels: Kernels, words: Array) -> Array:
-    """Return the products of the bits of each nibble, in the order of ``_NIBBLE``."""
     known = {str(bit): part for bit, part in enumerate(_split(kernels, words))}
     for part in _NIBBLE:
         if len(part) > 1:
@@ -373,7 +370,6 @@ def unpack_bits(kernels: Kernels, packed: Array, shape: Shape, dtype: str) -> Ar
 
 
 def _pad(kernels: Kernels, lines: Array) -> Array:
-    """Append zeros to lines of elements, up to a multiple of 8."""
     rows, count = lines.shape
     missing = -count % 8
     return lines if not missing else kernels.concat([lines, kernels.zeros_like(lines, (rows, missing))], 1)
@@ -425,15 +421,13 @@ def _multiply(party: Role, public: Array, masks: Sequence[Array], plan: _Plan) -
 
 
 class _Plan(NamedTuple):
-    """How products are computed, by the places of arrays."""
-
     factors: list[int]
     """The factors among p0 to p3 and g0 to g3."""
     steps: list[tuple[list[int], list[int], list[int]]]
-    """The places of e, and those of the products with and without its mask, for all that is computed at once."""
+    """The places of e, and of the products with and without its mask, for everything computed at once."""
     results: list[int]
     size: int
-    """How many arrays there are in the end."""
+    """The number of arrays at the end."""
 
 
 @cache

@@ -71,7 +71,6 @@ def _reduce(x: Integers, term: str, kept: str) -> tuple[Integers, str]:
 
 
 def _multiply(x: Integers, first: str, y: Integers, second: str, kept: str, scale: int) -> tuple[Integers, str]:
-    """Multiply two operands as batches of matrices."""
     both = [letter for letter in first if letter in second]
     batch, summed = [a for a in both if a in kept], [a for a in both if a not in kept]
     rows, columns = [a for a in first if a not in both], [a for a in second if a not in both]

@@ -173,13 +173,12 @@ class Encoding:
 
 
 def _require_no_graph(tensor: Tensor, verb: str) -> None:
-    """Refuse a result of a graph: what is encoded or shared starts a new one, and gradients would end there."""
+    """Refuse a tensor that is part of a graph: encoding or sharing it would cut off the gradients."""
     if getattr(tensor, "requires_grad", False) and not tensor.is_leaf:
         raise OperationNotAllowedError.in_graph(verb)
 
 
 def _find_dtype(tensor: Tensor, name: str) -> Nested:
-    """Return a dtype of the framework of a tensor by its name."""
     found = getattr(integers.kernels_of(tensor).xp, name, None)
     if found is None:
         raise PrecisionError.unknown_field(name)
@@ -203,7 +202,6 @@ def _convert_to_ring(chain: Tensor, end: Tensor, ring: str) -> Tensor:
 
 
 def _keep_gradient(wrapper: Tensor, requires_grad: bool) -> Tensor:
-    """Make a wrapper require a gradient, if its tensor did."""
     if requires_grad:
         wrapper.requires_grad = True
     return wrapper

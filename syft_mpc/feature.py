@@ -1,4 +1,4 @@
-"""What encrypted computation registers: workers are parties of protocols on shares."""
+"""Registers encrypted computation: workers are parties of protocols on shares."""
 
 from __future__ import annotations
 

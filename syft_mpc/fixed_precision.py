@@ -56,7 +56,6 @@ class FixedPrecisionTensor(NumericTensor):
     """
 
     functions: ClassVar[dict[str, Function]] = {}
-    """The functions of ``add_rules``, by operation."""
     exact: ClassVar[set[str]] = {"detach", "alias", "copy"}
     """The operations on integers whose results are integers; quotients are rounded up or down at random."""
 
@@ -235,7 +234,6 @@ def _is_precision(base: object, digits: object) -> bool:
 
 
 def _is_valid(attributes: Kwargs) -> bool:
-    """Return whether received attributes can be those of a layer."""
     field, dtype = attributes["field"], attributes["dtype"]
     is_dtype = dtype is None or isinstance(dtype, type) or "dtype" in type(dtype).__name__.lower()
     is_ring = type(field) is str and field in RINGS
@@ -243,7 +241,6 @@ def _is_valid(attributes: Kwargs) -> bool:
 
 
 def _share_all(args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-    """Turn public operands of a call with shared ones into shared ones."""
     layers = [leaf for leaf in leaves((args, kwargs)) if isinstance(leaf, FixedPrecisionTensor)]
     shared = next((layer.child for layer in layers if integers.is_shared(layer.child)), None)
     if shared is None or all(integers.is_shared(layer.child) for layer in layers):
@@ -304,7 +301,7 @@ def _is_nan(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Tensor:
 
 
 def _require_public_indices(args: Args, kwargs: Kwargs, places: Sequence[int]) -> None:
-    """Raise if there are encoded numbers other than in the first argument and at the places of values."""
+    """Raise if an argument is encoded that is neither the first one nor at the places of values."""
     indices = [arg for k, arg in enumerate(args) if k not in (0, *places)]
     if any(isinstance(leaf, FixedPrecisionTensor) for leaf in leaves((indices, kwargs))):
         raise ProtocolError.secret_index()
@@ -353,8 +350,6 @@ def _require_computable(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs, 
 
 
 def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Respond:
-    """Return the answer that calls a function with the integers of the layers."""
-
     def call(layer: FixedPrecisionTensor, *args: Nested, **kwargs: Nested) -> Nested:
         return function(layer.numbers, *args, **kwargs)
 
@@ -365,7 +360,7 @@ def _unwrapped(name: str, function: Function, plain: PlainOperands) -> Respond:
 def _check(answer: Respond, takes_indices: bool, infinity: Infinity, first_only: bool) -> Respond:
     """Check the operands of a rule, and its result in a ``checking`` block; make the result independent of them.
 
-    Operations in place on the result would otherwise change the operands too.
+    Otherwise, in-place operations on the result would change the operands.
     """
 
     def checked(op: Op, plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:

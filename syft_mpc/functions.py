@@ -22,7 +22,7 @@ from syft_mpc.truncation import truncate
 from syft_mpc.waves import bits_of, digits, evaluate, evaluate_exp, widen
 
 HIGHEST = 12
-"""Where e^x ends."""
+"""The largest x for which e^x is computed; larger ones are limited to it."""
 
 
 def _begin(party: Role, x: Array) -> Steps:
@@ -45,13 +45,11 @@ def _sends(per_element: int, comparisons: int = 0) -> Callable[..., int]:
 
 
 def _count_sent(x: Spec, per_element: int, comparisons: int) -> int:
-    """Return the bytes for some numbers, and some comparisons at the same time, of each element."""
     count = prod(x.shape)
     return count * (per_element + 4 * (x.dtype == "int32")) + sends_comparison(comparisons * count)
 
 
 def _shift(party: Role, x: Array, number: int) -> Array:
-    """Add a public number."""
     return x + number if party.leads else x
 
 
@@ -82,7 +80,6 @@ ACTIVATIONS = {
     "gelu_tanh_slope": Tails("gelu_tanh_slope"),
     "silu_slope": Tails("silu_slope"),
 }
-"""By name."""
 
 
 @protocol(
@@ -207,7 +204,6 @@ class _Normal(NamedTuple):
     """[x < unit · 16^k] for k = 0, 1 …"""
 
     def weigh(self, weights: Sequence[int]) -> Array:
-        """Return weights[k]."""
         return _weigh(self.below, weights)
 
 
@@ -217,7 +213,7 @@ def _weigh(below: Sequence[Array], weights: Sequence[int]) -> Array:
 
 
 def _normalize(party: Role, x: Array, unit: int, count: int) -> Steps:
-    """Divide a positive number by a power of 16: in 5 rounds. Numbers out of range are taken for its ends."""
+    """Divide a positive number by a power of 16: in 5 rounds. Numbers out of range count as its ends."""
     below = yield from _compare(party, x, unit, range(count + 1))
     one = 16 ** (count - 1)
     m = yield from spdz_mul(party, x, _weigh(below, [16 ** (count - 1 - k) for k in range(count)]))
@@ -316,7 +312,7 @@ def reciprocal(party: Role, x: Array, *, scale: int) -> Steps:
 
 
 FINE = 26
-"""How many binary digits the reciprocal has by which a quotient is multiplied."""
+"""Binary digits of the reciprocal by which a quotient is multiplied."""
 
 
 def _sends_quotient(x: Spec, y: Spec, **_options: object) -> int:

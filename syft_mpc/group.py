@@ -30,13 +30,13 @@ from syft_mpc.spdz import spdz_mask, zero
 Shares: TypeAlias = dict[Id, PointerTensor]
 """One pointer to a share for each party, in the order of the group."""
 MAX_AHEAD = 1 << 28
-"""How many bytes of corrections the first party may have to keep until a client waits for it."""
+"""Maximum bytes of corrections that the first party keeps before a client waits for it."""
 MAX_DEALT = 1 << 26
-"""How many bytes of random numbers a run may use; above that, a protocol runs for one part of its operand at a time."""
+"""Maximum bytes of random numbers in a run; above that, a protocol runs on one part of its operand at a time."""
 MAX_MASKED = 1 << 27
-"""How many bytes of a client's values may be opened under kept masks at a time; parties keep three times that."""
+"""Maximum bytes of a client's values opened under kept masks at a time; parties keep three times that."""
 Progress: TypeAlias = Callable[[int, int], None]
-"""Takes how many of how many steps are done."""
+"""Called with the number of steps done, and that of all steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class PastRun:
     forms: Args
     options: Kwargs
     repeat: Callable[[], PastRun | None] = lambda: None
-    """Returns the call that runs in its place the next time, if it is another one."""
+    """Returns the call that runs in its place the next time, if that is a different one."""
 
 
 class Group:
@@ -82,17 +82,17 @@ class Group:
             raise ProtocolError.mixed_locations()
         self._lock = threading.Lock()
         self._masks = 0
-        """How many values were masked."""
+        """Number of values that were masked."""
         self._masked: weakref.WeakSet[Masked] = weakref.WeakSet()
-        """Those that are still in use."""
+        """Masked values that are still in use."""
         self._channel: Id = 0
         self._keys: Id = 0
         self._state: tuple[Any, ...] | None = None
-        """What must not have changed since the channel was opened."""
+        """Facts that must not have changed since the channel was opened."""
         self._open()
 
     def _open(self) -> None:
-        """Open a channel at all workers, those that receive seeds first; again after a failure at any of them."""
+        """Open a channel at all workers, first at those that receive seeds; again after a failure of any of them."""
         for location in self.everybody if self._waits else ():
             self._settle(location)
         if not self._keys or not self._open_with(self._keys):
@@ -203,7 +203,6 @@ class Group:
     def _run(
         self, keys: Id | None, protocol: Function, operands: Sequence[Shares], options: Kwargs
     ) -> tuple[tuple[Shares, ...], Id, int]:
-        """Run a protocol; return the shares of its results, the channel, and the number of the run."""
         specs = tuple([spec_of(next(iter(shares.values()))) for shares in operands])
         name, settings = protocol.__name__, tuple(sorted(options.items()))
         found = self._rehearse(name, specs, settings)
@@ -244,9 +243,9 @@ class Group:
         return pointers, call[0], call[1]
 
     def _find_accusation(self, shares: Shares) -> CheatingError | None:
-        """Return the error of a party that another one has cheated: it answers every later run of the channel with it.
+        """Return a party's accusation that another one has cheated; it answers every later run of the channel with it.
 
-        A party that is not in a thread of its own has no other way to report what it detects while another one runs.
+        A party without a thread of its own has no other way to report what it detects while another one runs.
         """
         for location in self.parties:
             own, id = (shares[location.id],), new_id()
@@ -260,7 +259,7 @@ class Group:
         return None
 
     def _limit_lead(self, found: Rehearsal) -> None:
-        """Wait for the first party when it has to keep many corrections: the provider deals without waiting."""
+        """Wait for the first party if it has to keep many corrections: the provider deals without waiting."""
         if self._waits:
             self._ahead += sum(size_of(*spec) for demand in found.demands for spec in demand.forms[1])
             if self._ahead > MAX_AHEAD:
@@ -292,7 +291,7 @@ class Group:
         return pointers
 
     def prepare(self, name: str, forms: Args, options: Kwargs, times: int = 1) -> None:
-        """Let the provider deal, in advance, what a protocol needs, ``times`` times; see the function ``prepare``."""
+        """Let the provider deal in advance for ``times`` runs of a protocol; see the function ``prepare``."""
         if self.provider is None:
             return  # There is nothing to deal.
         with self._lock:

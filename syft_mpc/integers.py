@@ -28,7 +28,7 @@ Integers: TypeAlias = Any
 
 
 watchers: list[Callable[[Integers, int], None]] = []
-"""Called with values that are divided, or with quotients and their divisors: what was divided must be in range."""
+"""Called with dividends, or with quotients and their divisors: a dividend must be in range."""
 
 
 def watch(x: Integers, divisor: int = 1) -> Integers:
@@ -78,7 +78,6 @@ def kernels_of(x: Integers) -> Kernels:
 
 
 def _send(value: Integers, pointer: PointerTensor) -> Integers:
-    """Return a public operand at the worker of a pointer."""
     return send_copy(value, pointer._syft_owner, pointer._location) if _is_tensor(value) else value
 
 

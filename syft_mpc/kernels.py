@@ -23,32 +23,32 @@ Pair: TypeAlias = Sequence[int]
 DIGIT_BITS, MAX_TERMS = 22, 1 << 11
 """See Note [Digits]."""
 TERMS = MAX_TERMS // 4
-"""How many products of two sums of digits can be added exactly."""
+"""Maximum number of products of two sums of digits that can be added exactly."""
 RINGS = ("int64", "int32")
 """The dtypes of shares."""
 ITEM_BYTES = {"int64": 8, "int32": 4, "int16": 2, "uint8": 1}
 LONG = 1 << 16
-"""From how many bytes on it pays not to write zeros to memory first."""
+"""Size in bytes from which it pays not to write zeros to memory first."""
 BLOCK = 1 << 15
-"""How many elements of several arrays fit into the processor's cache."""
+"""Number of elements of several arrays that fit into the processor's cache."""
 
 
 class Kernels:
     """Integer arithmetic modulo a power of two on the arrays of one framework.
 
     Protocols use Python's operators on arrays, which wrap around in every framework, and these functions for the rest.
-    The implementation needs only the array API; a backend overrides what its framework does faster.
+    The implementation needs only the array API; a backend overrides what its framework computes faster.
     """
 
     correction: ClassVar[int] = 0
-    """What the framework subtracts from the number of elements for a variance, unless told otherwise."""
+    """Subtracted from the number of elements for a variance, unless told otherwise: the framework's default."""
 
     def __init__(self, namespace: Any) -> None:
         self.xp = namespace
 
     @property
     def arrays(self) -> Kernels:
-        """The kernels with which a party runs protocols; others than these if they are faster."""
+        """The kernels with which a party runs protocols; a backend may have faster ones than these."""
         return self
 
     def to_array(self, x: Array) -> Array:
@@ -244,7 +244,6 @@ class Kernels:
         return self.reshape(self.permute(views, (1, 2, 3, 0, 4, 5)), shape), (batch, high, wide)
 
     def _multiply_groups(self, x: Array, y: Array) -> Array:
-        """Multiply two matrices for each group of channels."""
         return self.matmul(x[0, ...], y[0, ...]) if x.shape[0] == 1 else self.matmul(x, y)
 
     def fold(self, views: Array, shape: Sequence[int], stride: Pair, padding: Pair, dilation: Pair) -> Array:

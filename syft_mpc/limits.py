@@ -1,4 +1,4 @@
-"""What protocols may keep in memory for a client."""
+"""Memory limits of protocols, by client."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from syft_core.peer import Peer
 from syft_core.workers.party.worker import Worker
 
 MAX_HELD = 1 << 30
-"""How many bytes of one client may wait for its runs, if the client has no smaller quota."""
+"""Maximum bytes held for the runs of one client, unless its quota is smaller."""
 
 
 def limit_bytes(worker: Worker, client: Peer) -> int:
-    """Return how many bytes of a client may wait for its runs, and how many its kept masks may take."""
+    """Return the limits in bytes of what is held for a client's runs, and of its kept masks."""
     quota = None if worker.guard is None else worker.guard.limit_message(client.user or "")
     return MAX_HELD if quota is None else min(quota, MAX_HELD)

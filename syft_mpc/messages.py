@@ -78,7 +78,7 @@ class Prepare(Message):
 
 @dataclass(slots=True)
 class Deposit(Message):
-    """Pass what a party of a channel sends to another one, for the run of a number."""
+    """Pass a payload from one party of a channel to another, for the run of a number."""
 
     code: ClassVar[int] = 353
     facts: ClassVar[MessageFacts] = MessageFacts(
@@ -91,9 +91,9 @@ class Deposit(Message):
     id: int | str
     number: int
     payload: Any
-    """A buffer of ``crypto/payloads.py`` or a piece of one, half a seed, or None if the sender has failed."""
+    """A buffer of ``payloads.py`` or a piece of one, half a seed, or None if the sender has failed."""
     left: int = 0
-    """How many bytes of the buffer follow in further deposits."""
+    """Bytes of the buffer that follow in further deposits."""
 
     def to_frames(self) -> list[Any]:
         """Return the deposit as frames, for a transport that sends it without the envelope of other messages."""

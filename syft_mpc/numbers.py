@@ -27,7 +27,7 @@ class Numbers:
 
     scale: int
     bits: int = 64
-    """Of the ring."""
+    """The bits of the ring."""
 
     @property
     def limit(self) -> float:
@@ -106,7 +106,7 @@ class Numbers:
         if not abs(factor) < self.limit:
             raise PrecisionError.out_of_range(self.limit)
         numerator, denominator = _approximate(factor, 8 if integers.is_small(x) else 16)
-        if denominator >> (30 if integers.is_small(x) else 62):  # No value is so large.
+        if denominator >> (30 if integers.is_small(x) else 62):  # No value is that large.
             return integers.multiply(x, 0)
         return integers.divide(integers.multiply(x, numerator), denominator)
 

@@ -115,7 +115,7 @@ def round_quotients(numbers: Numbers, x: Integers, divisor: Integers, rounding: 
 
 
 def _remainder(rounding: str) -> Function:
-    """Return the rule for what remains of a division by a public number, with its sign or that of the dividend."""
+    """Return the rule for the remainder of a division by a public number, with its sign or that of the dividend."""
 
     def remain(numbers: Numbers, x: Integers, other: Integers) -> Integers:
         divisor = _find_divisor(numbers, x, other)
@@ -138,7 +138,6 @@ def _find_divisor(numbers: Numbers, x: Integers, divisor: Integers) -> int:
 
 
 def _round_quotient(x: Integers, divisor: int, rounding: str) -> Integers:
-    """Divide by an integer, and round down, or towards 0."""
     if divisor < 0:
         x, divisor = integers.neg(x), -divisor
     if rounding == "floor":
@@ -165,4 +164,3 @@ ROUNDING: dict[str, Function] = {
     "remainder": _remainder("floor"),
     "fmod": _remainder("trunc"),
 }
-"""By operation."""

@@ -79,7 +79,6 @@ class _Links:
     kernels: Kernels
 
     def post(self, rank: int, number: int, payload: PartyPayload) -> None:
-        """Send a payload to the party of a rank."""
         location = self.worker.location_of(self.names[rank])
         if isinstance(location, LocalLocation):  # Arrays are never changed, so parties of one process may share them.
             channel = location.worker.part(Channels).find(self.client, self.id)
@@ -108,7 +107,7 @@ class _Links:
 
 
 def abandon_protocol(worker: Worker, message: RunProtocol, sender: Peer) -> None:
-    """Tell the other parties that this one will not run a protocol, because an earlier command of the client failed."""
+    """Tell the other parties that an earlier command of the client failed, so this one will not run a protocol."""
     channel = worker.part(Channels).find(sender.original, message.id)
     with worker.waiting():
         channel.refuse(message.number, PartyFailedError.by(worker.id))

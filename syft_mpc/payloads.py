@@ -12,15 +12,15 @@ from syft_mpc.errors import ProtocolError
 from syft_mpc.kernels import ITEM_BYTES, Array, Kernels, dtype_name, size_of
 
 PartyPayload: TypeAlias = Any
-"""What one party sends to another: arrays in nested tuples, half a seed, or an error."""
+"""A payload from one party to another: arrays in nested tuples, half a seed, or an error."""
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 8
 PIECE = 1 << 22
-"""How many bytes of a buffer are sent at once: workers limit the messages that they receive."""
+"""Bytes of a buffer that are sent at once: workers limit the messages that they receive."""
 MAX_HEAD = 1 << 16
-"""How many bytes the description of the arrays may have."""
+"""Maximum bytes of the description of the arrays."""
 MAX_ARRAYS = 4096
-"""How many arrays a tuple may have; msgpack allocates memory for all of them before it reads the first."""
+"""Maximum number of arrays in a tuple; msgpack allocates memory for all of them before it reads the first."""
 
 
 def is_failure(payload: object) -> bool:
@@ -89,7 +89,7 @@ class Pieces:
     def __init__(self) -> None:
         self._buffers: dict[tuple[int, int], tuple[bytearray, int]] = {}
         self.held = 0
-        """How many bytes wait for the rest of their buffers."""
+        """Bytes that wait for the rest of their buffers."""
 
     def join(self, key: tuple[int, int], piece: bytearray, left: int) -> bytearray | None:
         """Add a piece; return the buffer if it is complete, else None."""

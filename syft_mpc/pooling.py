@@ -57,10 +57,7 @@ def stack_windows(party: Role, x: Array, size: Pair, stride: Pair, padding: Pair
 
 @protocol(rounds=0, sends=0, opens="nothing", uses="nothing")
 def sum_pool2d(party: Role, x: Array, *, size: Pair, stride: Pair, padding: Pair) -> Steps:
-    """Add the values of each window.
-
-    Rounds: 0. Bytes: 0.
-    """
+    """Add the values of each window. Rounds: 0. Bytes: 0."""
     yield from ()
     return party.kernels.sum(party.kernels.windows(party.kernels.pad(x, padding), size, stride), (2, 3))
 

@@ -13,7 +13,7 @@ _ZEROS = memoryview(bytes(_CHUNK))
 
 
 def new_seed() -> bytes:
-    """Return a seed that nobody can predict."""
+    """Return an unpredictable seed."""
     return secrets.token_bytes(SEED_BYTES)
 
 
@@ -23,7 +23,7 @@ def join_seeds(first: bytes, second: bytes, purpose: bytes = b"") -> bytes:
 
 
 def advance_seed(seed: bytes) -> tuple[bytes, bytes]:
-    """Return the seed of one use and the seed that follows; from the latter, nobody can compute the two before it."""
+    """Return the seed of one use and the seed that follows; from the latter, the two before it cannot be computed."""
     digest = hashlib.sha256(b"advance" + seed).digest()
     return digest[:SEED_BYTES], digest[SEED_BYTES:]
 
@@ -36,7 +36,7 @@ def derive_key(seed: bytes, label: bytes, number: int) -> bytes:
 class Stream:
     """The keystream of a seed for one purpose: ``label`` and ``number`` select independent streams.
 
-    Whoever has the seed can compute the same bytes; to everybody else they look random.
+    The same seed gives the same bytes; without it, they look random.
 
     >>> seed = bytes(16)
     >>> Stream(seed, b"triple", 1).take(4) == Stream(seed, b"triple", 1).take(4)
@@ -77,7 +77,6 @@ class Stream:
 
 @cache
 def _cipher() -> Any:
-    """Return a function that creates the keystream of a key."""
     # Loading the library takes longer than the rest of the core, and most programs need no encryption.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Matrix products of integers: several ways to compute them, of which each process uses the fastest for each size.
+"""Matrix products of integers: each process uses the fastest of several ways for each size.
 
 Which one is fastest depends on the processor. All of them give the same integers. The environment variable
 ``SYFT_PRODUCTS`` names the one to use always, for tests.
@@ -19,12 +19,13 @@ Product: TypeAlias = "Callable[[Array, Array], Array]"
 DIGITS = "digits"
 """The way that multiplies digits as floats: see Note [Digits]. It needs more steps, and the fastest functions."""
 SMALL, MEDIUM = 1 << 19, 1 << 23
-"""How many products of elements the measured part of a product has: to find the fastest way but by digits, and to
-compare that one with digits."""
+"""Size, in products of elements, of the part that is measured: to find the fastest way other than by digits, and
+to compare it with digits.
+"""
 LEAST = 1 << 17
-"""How many products of elements a product has at least that is computed by digits."""
+"""Minimum size, in products of elements, of a product that is computed by digits."""
 LONGEST = 1 << 10
-"""From which length on all are of one class."""
+"""All lengths from this one on belong to one class."""
 _clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-6 else time.perf_counter
 
 
@@ -65,7 +66,6 @@ class FastestProduct:
         return best
 
     def _find_fastest(self, names: list[str], x: Array, y: Array, most: int) -> str:
-        """Return the fastest way for a part of a product, which takes little time."""
         lengths = [x.shape[-2], x.shape[-1], y.shape[-1]]
         while prod(lengths) > most:
             longest = lengths.index(max(lengths))
@@ -89,5 +89,4 @@ _chosen: dict[tuple[object, ...], str] = {}
 
 
 def _is_transposed(x: Array) -> bool:
-    """Return whether the elements of a column are next to each other in memory."""
     return bool(x.shape[-1] > 1 and x.shape[-2] > 1 and x.strides[-2] < x.strides[-1])

@@ -40,7 +40,7 @@ class Spec(NamedTuple):
 
 
 def spec_of(x: Array) -> Spec:
-    """Return the form of an array, or of what a pointer points to."""
+    """Return the form of an array, or of the array behind a pointer."""
     return Spec(tuple(x.shape), dtype_name(x))
 
 
@@ -123,7 +123,7 @@ class Draw:
 
     correlation: Correlation
     rest: Any = None
-    """What the run needs for the dependent arrays, which ``Rest`` asks for."""
+    """State that the run needs for the dependent arrays, which ``Rest`` asks for."""
 
 
 @dataclass(slots=True)
@@ -138,9 +138,9 @@ class Rest:
 
 @dataclass(slots=True, eq=False)
 class Keep:
-    """Keep this party's share of a mask, and what was opened under it, as long as ``handle`` is stored.
+    """Keep this party's share of a mask, and the value opened under it, under the number of the run.
 
-    Both are known under the number of the run.
+    Both are kept as long as ``handle`` is stored.
     """
 
     mask: Array
@@ -177,7 +177,7 @@ class Receive:
 
 @dataclass(slots=True)
 class Common:
-    """Random arrays that two ranks know, and nobody else: by default, two parties. The provider may be one of them.
+    """Random arrays that only two ranks know: by default, two parties. The provider may be one of them.
 
     They are fresh, unless there is a ``label``: then they are the same in every run of the group. See Note [Calls].
     """
@@ -206,7 +206,6 @@ Need: TypeAlias = Open | OpenBits | Draw | Rest | Keep | Recall | Send | Receive
 Steps: TypeAlias = Generator[Need, Any, Any]
 """A running protocol: it yields requests and returns one share, or a tuple of shares."""
 PROVIDER = -1
-"""The rank of the provider."""
 MASKING = "spdz_mask"
 """The protocol in which the parties keep a mask."""
 MASK = "mask"
@@ -242,7 +241,7 @@ class Protocol:
     name: str
     function: Callable[..., Steps]
     rounds: int | Cost
-    """How often the parties wait for each other; a function of the shapes and options if it depends on them."""
+    """Number of times that the parties wait for each other; a function if it depends on the shapes and options."""
     sends: int | Cost
     """The bytes that each party sends to each other party: per element of the first argument, or a function.
 
@@ -265,7 +264,7 @@ class Protocol:
     """Whether it computes each line of its operand independently: each element, or each line along the option
     ``axis``."""
     checks_operands: bool = False
-    """Whether it fails if the operands do not fit together: so whether it succeeds reveals something about them."""
+    """Whether it fails if the operands do not fit together, so that its success reveals something about them."""
     accuses: bool = False
     """Whether it names parties that cheat: then messages prove who sent them, and for which call."""
     protects: bool = False
@@ -291,7 +290,7 @@ PROTOCOLS: Registry[str, Protocol] = Registry(
 def protocol(*, prefix: str = "", **facts: Any) -> Callable[[Callable[..., Steps]], Callable[..., Steps]]:
     """Register a generator function as a protocol, with the facts that ``Protocol`` describes.
 
-    A test compares its costs with what a run counts.
+    A test compares its costs with those of a run.
     """
 
     def register(function: Callable[..., Steps]) -> Callable[..., Steps]:
@@ -342,7 +341,7 @@ def together(*protocols: Steps) -> Steps:
 
 
 class Rehearsal(NamedTuple):
-    """What a run of a protocol needs and returns, as far as it follows from forms."""
+    """The costs and the results of a run of a protocol, inferred from forms."""
 
     demands: tuple[Correlation, ...]
     results: tuple[Spec, ...]
@@ -354,7 +353,7 @@ class Rehearsal(NamedTuple):
 def rehearse(
     kernels: Kernels, name: str, specs: tuple[Spec, ...], options: tuple[tuple[str, Any], ...], count: int
 ) -> Rehearsal:
-    """Run a protocol on blank arrays, for what it needs and returns; remembered for each signature."""
+    """Run a protocol on blank arrays to find its costs and results, which are remembered for each signature."""
     mask = next((value for option, value in options if option == MASK), None)
     if mask is not None:  # Each number is used for a few runs only.
         found = rehearse(kernels, name, specs, tuple([pair for pair in options if pair[0] != MASK]), count)

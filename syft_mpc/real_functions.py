@@ -69,7 +69,6 @@ def tanh_chebyshev(numbers: Numbers, x: Integers, end: int = 6, terms: int = 32)
 
 
 def _chebyshev_coefficient(degree: int, end: float, points: int = 256) -> float:
-    """Return the coefficient of a Chebyshev polynomial in tanh(end·x)."""
     angles = [math.pi * (place + 0.5) / points for place in range(points)]
     return 2 / points * sum(math.tanh(end * math.cos(angle)) * math.cos(degree * angle) for angle in angles)
 
@@ -102,4 +101,3 @@ REAL: dict[str, Function] = {
     "tanh": tanh,
     "inv": inverse,
 }
-"""By operation."""

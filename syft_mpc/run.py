@@ -47,13 +47,13 @@ CallName: TypeAlias = Callable[[], bytes]
 Seeds: TypeAlias = dict[int, bytes]
 """The seed that a run has in common with each other rank."""
 Drawn: TypeAlias = dict[bytes, int]
-"""How many correlations of each form a run has used that were not prepared."""
+"""Number of correlations of each form that a run has used and that were not prepared."""
 MAX_SMALL = 1 << 14
-"""How many bytes fit into the buffers of a connection, so that sending them does not wait for the receiver."""
+"""Bytes that fit into the buffers of a connection, so that sending them does not wait for the receiver."""
 
 
 PROOF = Spec((SEED_BYTES,), "uint8")
-"""The form of what proves who sent a message."""
+"""The form of a proof of who sent a message."""
 
 
 class PreparedAt(NamedTuple):
@@ -71,7 +71,7 @@ def count_draw(drawn: Drawn, demand: Correlation) -> int:
 
 
 class ProtocolRun:
-    """One party's run of a protocol. ``advance`` takes it as far as possible, and never waits.
+    """One party's run of a protocol. ``advance`` continues it as far as possible, and never waits.
 
     With ``waits``, the run has a thread of its own, which calls ``wait`` between two advances. Threads that deliver
     what others sent advance it too, but leave it to its own thread to send what is large: they must go on reading, so
@@ -95,16 +95,16 @@ class ProtocolRun:
         self._describe_call = call
         self._proves = proves
         self._proofs: dict[bytes, int] = {}
-        """How many messages have been proved, by direction."""
+        """Number of messages that have been proved, by direction."""
         self._lock = threading.Lock()
         self._signals: SimpleQueue[None] | None = SimpleQueue() if waits else None
         self._request: Need | None = None
         self._unsent: Sequence[Array] | None = None
         """Shares of the current request that have not been sent, because they are large."""
         self.progress = 0
-        """How many requests have been answered."""
+        """Number of requests that have been answered."""
         self._commons: dict[int, int] = {}
-        """How often random arrays in common with each other rank were asked for; both ranks count the same."""
+        """Number of requests for random arrays in common with each other rank; both ranks count the same."""
         self._drawn: Drawn = {}
         self._draws: deque[Draw] = deque()
         """The draws that were not prepared, and for which the first party has no corrections yet, in order."""
@@ -116,7 +116,7 @@ class ProtocolRun:
 
     @cached_property
     def _call(self) -> bytes:
-        """What identifies the call; most protocols do not need it."""
+        """Identifies the call; most protocols do not need it."""
         return self._describe_call()
 
     def wait(self, seconds: float) -> bool:
@@ -149,7 +149,7 @@ class ProtocolRun:
         is_owner = is_owner or self._signals is None
         while self._may_continue(is_owner):
             if not self._lock.acquire(blocking=False):
-                return  # Whoever is advancing it checks again before leaving.
+                return  # The thread that is advancing it checks again before leaving.
             try:
                 with self._channel.arrays.wrapping_around():
                     while self._may_continue(is_owner):
@@ -160,7 +160,6 @@ class ProtocolRun:
             self._signals.put(None)  # type: ignore[union-attr]  # only runs with a thread have an owner
 
     def _fail(self, error: Exception) -> None:
-        """End the run with an error, and tell the others."""
         self._end(error)
         self._steps.close()
         self._channel.notify(self._number, error)
@@ -176,7 +175,6 @@ class ProtocolRun:
         return not self.waits_for
 
     def _senders(self, request: Need | None) -> Sequence[int]:
-        """Return the ranks of those who contribute to a request."""
         if type(request) is Open or type(request) is OpenBits:
             return self._channel.opponents
         return (request.sender,) if type(request) is Receive else ()
@@ -238,9 +236,9 @@ class ProtocolRun:
         return tuple(arrays)
 
     def _prove(self, other: int, sender: int, receiver: int) -> bytes:
-        """Return what only the two workers of a message know, if both run the same call; another one for each message.
+        """Return a proof that only the sender and the receiver of a message can compute, if both run the same call.
 
-        So nobody is accused of what somebody else sent, or of what belongs to another call.
+        It differs for each message, so no party is accused of what another one sent, or of a message of another call.
         """
         label = b"proof" + repr((sender, receiver)).encode() + self._call
         index = self._proofs[label] = self._proofs.get(label, 0) + 1
@@ -257,7 +255,7 @@ class ProtocolRun:
         return self._channel.zeros(self._seeds, self._call, self.progress, request.specs)
 
     def _check(self, senders: Sequence[int], expected: list[Spec] | None, received: Sequence[PartyPayload]) -> None:
-        """Raise if a party sent something other than arrays of the expected forms."""
+        """Raise unless each party sent arrays of the expected forms."""
         for rank, arrays in zip(senders, received, strict=True):
             if forms_of(arrays) != expected:
                 raise ProtocolError.malformed(self._channel.name_of(rank))
@@ -265,7 +263,6 @@ class ProtocolRun:
     # --- correlations
 
     def _draw(self, draw: Draw) -> list[Array]:
-        """Return this party's shares of the free arrays of a correlation."""
         channel, demand = self._channel, draw.correlation
         free, _ = demand.forms
         if channel.rank == PROVIDER:
@@ -280,7 +277,7 @@ class ProtocolRun:
         return expand(channel.arrays, stream, free)
 
     def _lacks_corrections(self, draw: Draw) -> bool:
-        """Return whether the first party has to wait for the provider; other threads may change what is counted."""
+        """Return whether the first party has to wait for the provider; other threads may change the counts."""
         channel = self._channel
         if type(draw.rest) is PreparedAt:
             return not channel.has_stock(draw.rest)
@@ -301,7 +298,6 @@ class ProtocolRun:
             self._draws.popleft().rest = self._corrections.popleft() or ()
 
     def _take_rest(self, request: Rest) -> Sequence[Array]:
-        """Return this party's shares of the dependent arrays of a correlation."""
         channel, draw = self._channel, request.draw
         _, dependent = draw.correlation.forms
         if channel.rank == PROVIDER:
@@ -331,7 +327,7 @@ _ANSWERS: dict[type, Callable[..., PartyPayload]] = {
 
 
 def _corrections_in(payload: PartyPayload) -> Sequence[PartyPayload]:
-    """Return the corrections that the provider has sent; what is malformed counts as one, and is refused later."""
+    """Return the corrections that the provider has sent; a malformed payload counts as one, and is refused later."""
     return payload if type(payload) is tuple and payload else (None,)
 
 

@@ -1,4 +1,4 @@
-"""SecretPlaces: where the largest numbers are, of which only the form is known."""
+"""SecretPlaces: the positions of the largest numbers, of which only the form is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syft_core.values import Args, Kwargs, Nested
 
 
 class SecretPlaces(NumericTensor):
-    """Indices that a framework wants as a result, and passes on to the gradient: a form without values."""
+    """Indices that a framework expects as a result and passes on to the gradient: a form without values."""
 
     @property
     def dtype(self) -> Nested:

@@ -95,7 +95,6 @@ def wrap(x: Array, y: Array) -> Array:
 
 
 def _bits(kernels: Kernels, x: Array, dtype: str) -> Array:
-    """Return the bits of the elements along a new first axis, the lowest first."""
     return kernels.stack([kernels.cast((x >> bit) & 1, dtype) for bit in range(BITS[dtype_name(x)])], 0)
 
 
@@ -194,7 +193,7 @@ _register = partial(protocol, prefix="snn_", parties=2, has_helper=True)
 
 
 def _per_element(bits: int, words: int) -> Cost:
-    """Return a cost: so many times the bits of a word, as digits of a byte each, and so many words, per element."""
+    """Return a cost per element: a number of digits, a byte each, for each bit of a word, and a number of words."""
 
     def cost(x: Spec, *_specs: Spec, **_options: object) -> int:
         length = BITS[x.dtype]
@@ -465,7 +464,6 @@ def _count_rounds(n: int) -> int:
 
 
 def _tournament(party: Role, x: ShareOrSpec, with_index: bool) -> Steps:
-    """Return the largest element along the first axis, and if asked for its first position."""
     (count, *rest), dtype = spec_of(x)
     if party.helps:
         while count > 1:
@@ -516,7 +514,6 @@ def maxpool(party: Role, x: ShareOrSpec) -> Steps:
 
 
 def _padded(n: int) -> int:
-    """Return the power of two that is not less than n."""
     return 1 << (n - 1).bit_length()
 
 

@@ -96,9 +96,9 @@ class Square(Correlation):
 
 @dataclass(frozen=True)
 class DividedProduct(Correlation):
-    """What a product needs that is divided next: the masks of its factors, and uniform s = c + r.
+    """Randomness of a product that is divided next: the masks of its factors, and uniform s = c + r.
 
-    The result of the product is only opened, plus r. So nobody needs [c] and [r], just their sum, which is uniform.
+    The result of the product is only opened, plus r. So only the sum of [c] and [r] is needed, which is uniform.
     """
 
     product: Correlation
@@ -106,7 +106,7 @@ class DividedProduct(Correlation):
 
     @cached_property
     def forms(self) -> DealtForms:
-        """The forms of the masks of the factors and of s, and those of what the division needs."""
+        """The forms of the masks of the factors and of s, and those of the division."""
         free, dependent = self.mask.forms
         return (*self.product.forms[0], *free), dependent
 
@@ -181,7 +181,7 @@ def _finish(party: Role, z: Array, divisor: int, mask: Sequence[Array], draw: Dr
 
 
 def _shape_addend(kernels: Kernels, op: str, x: Array) -> Array:
-    """Return what is added to a product in a shape that fits: a bias has one number for each channel of the result."""
+    """Reshape an addend to fit a product: a bias has one number for each channel of the result."""
     return kernels.reshape(x, (-1, 1, 1)) if op in (IMAGES, INPUTS) else x
 
 
@@ -264,7 +264,6 @@ def _plan_square(x: Shape, dtype: str, divisor: int) -> Correlation:
 
 
 def _add_division(correlation: Correlation, shape: Shape, dtype: str, divisor: int) -> Correlation:
-    """Return what a product needs, and with a divisor also what its division needs."""
     return correlation if divisor == 1 else DividedProduct(correlation, TruncationMask(shape, divisor, dtype))
 
 

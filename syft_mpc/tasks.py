@@ -36,13 +36,13 @@ PATIENCE = 2.0
 LIMIT = 600.0
 """Seconds after which a worker gives up waiting for parties that can be reached."""
 MAX_TIMES = 1 << 16
-"""How many correlations of a form may be prepared at once."""
+"""Maximum number of correlations of a form that are prepared at once."""
 _MAX_OPTION = 16
-"""How many numbers an option may have."""
+"""Maximum number of numbers in an option."""
 
 
 class ProtocolTask(Task):
-    """Something that a message asks of a party of a channel."""
+    """A task that a message gives to a party of a channel."""
 
     __slots__ = ("args", "channel", "has_started", "message")
     message: RunProtocol | Prepare
@@ -65,10 +65,10 @@ class ProtocolTask(Task):
 
     @abstractmethod
     def run(self) -> Nested:
-        """Carry it out, and return the answer."""
+        """Execute the task, and return the answer."""
 
     def rehearse(self) -> Rehearsal:
-        """Return what the protocol needs and returns, from the forms of its operands."""
+        """Infer the costs and results of the protocol from the forms of its operands."""
         channel, options = self.channel, tuple(sorted(self.message.options.items()))
         specs = tuple([part if isinstance(part, Spec) else spec_of(part) for part in self.args])
         return rehearse(channel.kernels, self.name, specs, options, len(channel.parties))
@@ -88,7 +88,7 @@ class Preparation(ProtocolTask):
             raise ProtocolError(f"cannot prepare {self.name!r} {times} times: the limit is {MAX_TIMES}")
 
     def run(self) -> None:
-        """Find out what the protocol needs, and let the provider deal it."""
+        """Find the needs of the protocol, and let the provider deal them."""
         worker, channel, message = self.worker, self.channel, self.message
         with worker.reserve(self.peer, self.name, size=_bytes_of(self.args)), worker.waiting():
             demands = self.rehearse().demands
@@ -114,7 +114,7 @@ class Participation(ProtocolTask):
         return self.is_party or PROTOCOLS[self.name].informs_client
 
     def find_operands(self) -> None:
-        """Find the shares, and what was opened of them under a mask; at the provider, read their forms."""
+        """Find the shares, and the values opened of them under a mask; at the provider, read their forms."""
         self.lineage: Lineage = NO_LINEAGE
         self.masked: list[Stored] = []
         if not self.is_party:
@@ -166,7 +166,6 @@ class Participation(ProtocolTask):
             raise failure
 
     def _reserve(self) -> Reservation:
-        """Hold room for what the protocol needs until it ends."""
         worker = self.worker
         if worker.guard is None:
             return worker.reserve(self.peer, self.name)
@@ -259,7 +258,6 @@ def _require_shares(task: Participation) -> None:
 
 
 def _find_masked(message: RunProtocol, channel: Channel) -> list[Stored]:
-    """Return what was opened under the kept mask that a protocol uses."""
     if MASK not in message.options:
         return []
     number = message.options[MASK]
@@ -291,7 +289,6 @@ def _require_room_for_mask(worker: Worker, operand: Tensor, client: Peer) -> Non
 
 
 def _spec(part: object) -> Spec:
-    """Return the form of an operand, as the provider receives it."""
     if type(part) is tuple and len(part) == 2:
         shape, dtype = part
         fits = type(shape) is tuple and all(type(length) is int and 0 <= length < 1 << 32 for length in shape)
@@ -312,7 +309,7 @@ def _bytes_of(specs: Iterable[Spec]) -> int:
 
 
 def _let_operands_leave(task: Participation) -> None:
-    """Let the shares leave that a protocol opens at all parties. Rules are for objects that a client fetches."""
+    """Let shares leave that a protocol opens at all parties; rules are for objects that a client fetches."""
     leaving = Leaving(
         task.worker,
         "read",
@@ -344,7 +341,7 @@ def _copy_operands(operands: Sequence[Tensor], masked: Sequence[Stored]) -> list
 
 
 def _note_masked(value: Tensor, id: Id, lineage: Lineage, sender: Peer) -> Stored:
-    """Return an entry, which is not stored, for what was opened under a mask: products with it are restricted too."""
+    """Return an entry, which is not stored, for a value opened under a mask: products with it are restricted too."""
     entry = Stored(value, sender.id, lineage)
     entry.id = id
     return entry
@@ -370,7 +367,7 @@ def _start(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], f
 
 
 def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
-    """End a run with an error if nobody waits for it, or that names the party if one that it waits for is gone."""
+    """End a run with an error if nobody waits for it, or if a party that it waits for is gone; name that party."""
     try:
         yield_turn()
         for rank in run.waits_for:

@@ -82,13 +82,12 @@ def turn(kernels: Kernels, angles: Array, count: int, odd: bool) -> Array:
 
 
 def _twice(cosine: Array, sine: Array) -> tuple[Array, Array]:
-    """Return the cosine and the sine of twice the angle."""
     product = cosine * sine
     return cosine * cosine - sine * sine, product + product
 
 
 def digits(scale: int, largest: float) -> int:
-    """Return how many more binary digits than ``scale`` numbers below ``largest`` can have."""
+    """Return how many binary digits numbers below ``largest`` can have in addition to those of ``scale``."""
     return BOUND - bits_of(scale) - bits_of(largest)
 
 

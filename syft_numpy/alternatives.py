@@ -1,4 +1,4 @@
-"""What to write instead of operations that encoded numbers do not have; errors name it."""
+"""Alternatives to operations that encoded numbers do not have; errors name them."""
 
 from __future__ import annotations
 
@@ -44,4 +44,3 @@ _BY_ALTERNATIVE = {
 ALTERNATIVES: Mapping[str, str] = {
     operation: alternative for alternative, operations in _BY_ALTERNATIVE.items() for operation in operations.split()
 }
-"""By operation."""

@@ -1,4 +1,4 @@
-"""NumpyAttributes: numpy's op table, and what the core needs to know about arrays."""
+"""NumpyAttributes: numpy's op table, and the properties of arrays that the core uses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ _KINDS = frozenset({np.ndarray, SyftArray, np.memmap, np.matrix, np.recarray})
 _OWNERS = frozenset({np.ndarray, SyftArray, bytes, bytearray})
 _STRINGS: object = getattr(np.dtypes, "StringDType", None) if hasattr(np, "dtypes") else None
 """The type of the dtype of strings of any length, which cannot be changed; older versions of numpy have none."""
-"""The memory of arrays that were received."""
 
 
 def _result_types() -> dict[str, type]:
@@ -280,7 +279,6 @@ _UFUNC_OF = {"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_s
 
 
 def _runner(name: str, func: Function) -> Function:
-    """Return a function that runs ``func`` with the checks that it needs."""
     *_, owner, last = ("", *name.split("."))
     run = partial(_count if last == "count_nonzero" else _run, func)
     if last in ACCUMULATES:
@@ -348,7 +346,6 @@ def _run_everywhere(run: Function, *args: object, **kwargs: Any) -> Nested:
 
 
 def _clear_gaps(result: Nested, args: object, kwargs: Any) -> None:
-    """Set the elements of new arrays that ``where`` leaves out to zero."""
     if (where := kwargs.get("where", True)) is True:
         return
     given = {id(leaf) for leaf in leaves((args, kwargs))}
@@ -358,7 +355,7 @@ def _clear_gaps(result: Nested, args: object, kwargs: Any) -> None:
 
 
 def _is_object(leaf: Tensor) -> bool:
-    """Return whether a plain argument is an int that needs a Python object, or names the dtype of objects."""
+    """Return whether a plain argument is an int too large for 64 bits, or names the object dtype."""
     if type(leaf) is int:
         return leaf.bit_length() > 64
     if type(leaf) is not str or not ("O" in leaf or "object" in leaf):
@@ -390,11 +387,10 @@ def _example(known: Form) -> Tensor:
 
 
 _LARGEST_EXAMPLE = 1 << 26
-"""The largest example besides that of a dry run, in bytes."""
+"""The largest example outside of a dry run, in bytes."""
 
 
 def _values(known: Form, kind: int) -> Tensor:
-    """Return values for an example: zeros, ones, identity matrices, different numbers."""
     if kind == 0 or known.dtype.kind not in "fciu":
         return np.array(0).astype(known.dtype)
     if kind == 1:
@@ -406,7 +402,6 @@ def _values(known: Form, kind: int) -> Tensor:
 
 
 def _fill(known: Form, value: Any) -> Tensor:
-    """Return a new array of a form, filled with ``value``."""
     ends = [(size - 1) * stride for size, stride in zip(known.shape, known.strides, strict=True) if size]
     first = -sum(min(end, 0) for end in ends)
     memory = bytearray(first + sum(max(end, 0) for end in ends) + known.dtype.itemsize)
@@ -451,7 +446,6 @@ _MODULES: Mapping[str, Mapping[str, Any]] = {
 
 
 def _has_method(ufunc: np.ufunc, method: str) -> bool:
-    """Return whether ``ufunc`` supports ``method``; numpy refuses others before it calls the protocol."""
     if ufunc.signature is not None:
         return False
     if method == "outer":

@@ -80,7 +80,7 @@ INSTEAD = {
     "flat": "p.ravel()",
     "view": "p.astype(float)",
 }
-"""What refusals suggest instead of an operation: reviewed, with a form that does not depend on values."""
+"""Alternatives that refusals suggest: reviewed, with a form that does not depend on values."""
 UNINITIALIZED = words("empty_like")
 """Operations that return uninitialized memory."""
 
@@ -173,8 +173,8 @@ PUBLIC_SPECIAL = words(
     "lib.scimath.log2 lib.scimath.logn lib.scimath.power lib.scimath.sqrt lib.stride_tricks.sliding_window_view",
     prefix="numpy.",
 )
-"""The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
-the sender may see. Those in no list are off."""
+"""The other operations that are memory-safe for all arguments, according to tests/facts. They may run on data
+the sender may see. Unlisted operations are off."""
 FAILS = words(
     "pow average percentile quantile nanpercentile nanquantile nanargmax nanargmin reduce accumulate outer "
     "matrix_power vecdot interp"
@@ -211,7 +211,6 @@ def describe(op: Op) -> Facts:
 
 
 def _ufunc_of(op: Op) -> Any:
-    """Return the ufunc of an operation that is one, or a method of one, else None."""
     found = getattr(op.func, "__self__", op.func)
     return found if isinstance(found, np.ufunc) else None
 
@@ -301,7 +300,6 @@ def is_reviewed(op: Op) -> bool:
 
 
 def _is_mask_or_bound(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Return whether an index contains a mask, or a slice bounded by an array."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 
@@ -356,7 +354,6 @@ _OPERATORS = frozenset({*INPLACE_OPERATORS, *REFLECTED_OPERATORS, "__divmod__", 
 
 
 def _has_sublists(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Return whether the axes of ``einsum`` are given as lists of numbers."""
     return not (args and type(args[0]) is str)
 
 

@@ -113,7 +113,6 @@ class NumpyHook(FrameworkHook):
 
 
 def _create(function: Function, *args: Any, owner: Any = None, id: Any = None, **kwargs: Any) -> SyftArray:
-    """Create an array, with an owner and an id if they are given."""
     array: SyftArray = function(*args, **kwargs).view(SyftArray)
     if id is not None:
         array.id = id

@@ -1,4 +1,4 @@
-"""Wrapper: what a user holds in place of an array when there is a chain."""
+"""Wrapper: stands in for an array at the head of a chain."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class Wrapper(NumpyTensor, Forwarding):
     rank: ClassVar[int] = WRAPPER
     is_wrapper = True
     ops: ClassVar[OpTable]
-    """The op table of the attached hook."""
     framework: FrameworkAttributes
-    """The attributes of the attached hook."""
 
     @classmethod
     def attach(cls, attributes: FrameworkAttributes) -> None:
@@ -103,7 +101,7 @@ _forward_copy, _forward_getitem = send_down("copy"), send_down("__getitem__")
 
 
 def wrap(child: Tensor, **_attributes: object) -> Wrapper | SyftArray:
-    """Return what a user holds of ``child``: an array if the data is here and has no layers, else a wrapper."""
+    """Return the user's view of ``child``: an array if the data is here and has no layers, else a wrapper."""
     return child.view(SyftArray) if isinstance(child, np.ndarray) else Wrapper(child)
 
 

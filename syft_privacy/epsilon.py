@@ -18,10 +18,10 @@ Conversion = Literal["improved", "classic"]
 ORDERS: Floats = 1 + np.exp(np.linspace(math.log(1e-2), math.log(1e6), 500))
 """The Rényi orders among which the best is searched for: each is 4% further from 1 than the one before."""
 _GRID = 2.0**13
-"""The least standard deviation of released noise, in steps: so many that a step does not matter."""
+"""Minimum standard deviation of released noise, in steps; large enough that one step does not matter."""
 
 _MARGIN = 3
-"""How many standard deviations of the noise are added to what is released."""
+"""Number of standard deviations of the noise that are added to a released value."""
 
 
 class Guarantee(NamedTuple):
@@ -50,7 +50,7 @@ def convert(rdp: Floats, orders: Floats, delta: float, conversion: Conversion) -
 def find_epsilon(rdp: Callable[[Floats], Floats], delta: float, conversion: Conversion) -> Guarantee:
     """Return the least ε of all ``ORDERS``.
 
-    They are always the same: so a query never makes ε smaller, and others get the same number.
+    The orders are fixed, so another query never makes ε smaller, and others get the same number.
     """
     delta = to_delta(delta)
     found = convert(rdp(ORDERS), ORDERS, delta, conversion)
@@ -59,7 +59,7 @@ def find_epsilon(rdp: Callable[[Floats], Floats], delta: float, conversion: Conv
 
 
 class Curve(NamedTuple):
-    """What is known about a loss that depends on data."""
+    """Bounds on a loss that depends on data."""
 
     rdp: Callable[[Floats], Floats]
     """The Rényi bound at each order."""
@@ -70,8 +70,6 @@ class Curve(NamedTuple):
 
 
 def _compute(function: Callable[[float, float], float]) -> Callable[[NotForRelease, object], NotForRelease]:
-    """Return a method that computes with another number, and keeps the result private."""
-
     def compute(self: NotForRelease, other: object) -> NotForRelease:
         return NotForRelease(function(float(self), float(other))) if isinstance(other, Real) else NotImplemented
 
@@ -79,8 +77,6 @@ def _compute(function: Callable[[float, float], float]) -> Callable[[NotForRelea
 
 
 def _compare(function: Callable[[float, float], bool]) -> Callable[[NotForRelease, object], bool]:
-    """Return a method that compares with another number."""
-
     def compare(self: NotForRelease, other: object) -> bool:
         return function(float(self), float(other)) if isinstance(other, Real) else NotImplemented
 
@@ -162,7 +158,7 @@ Real.register(NotForRelease)
 
 
 class DataDependentEpsilon(NotForRelease):
-    """The ε of given votes, which is itself private: whoever knows it learns something about the votes.
+    """The ε of given votes, which is itself private: it reveals something about the votes.
 
     ``independent`` is the guarantee for all votes, which may be published. ``release`` publishes an estimate of the
     smaller one, with noise.

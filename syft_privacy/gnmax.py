@@ -35,7 +35,7 @@ _LARGEST_T = 1e4
 """How far out in a tail smooth sensitivity is computed: there, q is 1e-43000000."""
 _GOLDEN = (math.sqrt(5.0) - 1) / 2
 _MAX_VOTES = 1_000_000
-"""How many votes of a query are moved one by one for the smooth sensitivity."""
+"""Maximum number of votes of a query that are moved one by one for the smooth sensitivity."""
 Result: TypeAlias = "Floats | np.float64"
 """A number for one row of votes, an array for several."""
 
@@ -149,7 +149,6 @@ class _Part:
         self.unique, self.counts = np.unique(log_q, return_counts=True)
 
     def sum_rdp(self, orders: Floats) -> Floats:
-        """Return the sum of the bounds of all queries, for each order."""
         return self.counts @ bound_rdp(self.unique, self.sigma, orders)
 
 
@@ -195,7 +194,6 @@ class _Shape:
         self.peaks = self._find_peaks(grid)
 
     def find_t(self, log_q: Floats) -> Floats:
-        """Return t for each log q."""
         return inverse_log_erfc(log_q + self.log_scale)
 
     def bound_change(self, t: Floats) -> Floats:
@@ -241,7 +239,6 @@ class _Shape:
         return found
 
     def _rdp(self, t: Floats) -> Floats:
-        """Return β(q)."""
         log_q = np.minimum(log_erfc(t) - self.log_scale, 0.0)
         return bound_rdp(log_q, self.sigma, np.asarray(self.order))
 
@@ -323,7 +320,6 @@ def _sum_smooth_confident(
     beta: float,
     order: float,
 ) -> float:
-    """Return the smooth sensitivity of all answers and of all tests."""
     shape = _find_shape(threshold_sigma * math.sqrt(2), order, 1)
     total = _sum_smooth(counts[mask], sigma, step, beta, order)
     for distance, times in zip(*np.unique(np.abs(counts.max(-1) - threshold), return_counts=True), strict=True):

@@ -73,7 +73,6 @@ class _Coins:
         self._bytes, self._used = b"", 0
 
     def draw_below(self, limit: int, count: int) -> IntegerArray:
-        """Draw integers from 0 to ``limit`` - 1, all with the same probability."""
         if limit & (limit - 1) == 0:  # A power of two: some of the binary digits.
             digits: IntegerArray = self._draw_words(count).view("<i8") & np.int64(limit - 1)
             return digits
@@ -95,7 +94,6 @@ class _Coins:
         return found
 
     def flip_exponential(self, numerators: IntegerArray, denominator: int) -> npt.NDArray[np.bool_]:
-        """Flip coins that succeed with the probability exp(-numerator / denominator)."""
         wholes, rest = np.divmod(numerators, denominator)
         succeeds = self._flip_fraction(rest, denominator)
         while True:

@@ -127,7 +127,6 @@ class Actor:
 
 
 def _explain(error: Exception, node: str | None) -> tuple[str, str]:
-    """Return what has happened to an actor on a machine, and what to do."""
     import ray  # noqa: PLC0415  # optional
 
     if isinstance(error, ray.exceptions.NodeDiedError):

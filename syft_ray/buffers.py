@@ -1,7 +1,4 @@
-"""Frames as arguments and results of Ray's calls.
-
-A large frame goes through Ray's object store, where the receiver reads it without a copy.
-"""
+"""Frames as arguments and results of Ray's calls; large ones are read from its object store without a copy."""
 
 from __future__ import annotations
 

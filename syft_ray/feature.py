@@ -1,4 +1,4 @@
-"""What workers on Ray register: errors that clients receive."""
+"""Registers workers on Ray: errors that clients receive."""
 
 from __future__ import annotations
 

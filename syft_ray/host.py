@@ -1,4 +1,4 @@
-"""Host: what runs in an actor. It has many workers, and knows which client has which key."""
+"""Host: runs in an actor with many workers, and holds the keys of their clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from syft_ray.errors import RayStartError
 from syft_ray.location import RayLocation, ReturnLocation
 
 MAX_THREADS = 1024
-"""How many threads may wait for other workers at the same time; one executes."""
+"""Maximum number of threads that wait for other workers at the same time; one executes."""
 
 Setup = Callable[[BaseWorker], object]
 """A function that prepares a worker, called in its actor."""
@@ -53,8 +53,6 @@ class AgentPlace:
 
 @dataclass
 class _Session:
-    """A client that has a key."""
-
     peer: Peer
     is_worker: bool
     """Whether it is a worker of the same owner, which may act for its clients."""
@@ -96,7 +94,7 @@ class Host:
         self._backend = description
         self._lock = FairLock()
         self._failure: RayStartError | None = None
-        """What prevents it from being used. Ray gives the text of an error in here only, and not its type."""
+        """Why it cannot be used. Of errors raised in the constructor, Ray reports only the text, not the type."""
         self._workers = self._make_workers(ids, setup)
         self._sessions: dict[bytes, _Session] = {}
         self._threads = ThreadPoolExecutor(MAX_THREADS, initializer=is_wanted.set, initargs=(self._note_progress,))
@@ -126,7 +124,7 @@ class Host:
         return worker
 
     async def ready(self) -> str:
-        """Return the id of the machine, when the host is made; raise what a function of the user has raised."""
+        """Return the id of the machine once the host is made; re-raise an error of a user's function."""
         import ray  # noqa: PLC0415  # optional
 
         if self._failure is not None:
@@ -135,7 +133,7 @@ class Host:
         return str(ray.get_runtime_context().get_node_id())
 
     async def count_idle_seconds(self) -> float:
-        """Return how long ago a call was begun, or went on: commands that take long do so after each turn."""
+        """Return the seconds since a call began or made progress: long commands do so after each turn."""
         return monotonic() - self._progressed
 
     def _note_progress(self) -> bool:
@@ -183,7 +181,6 @@ class Host:
         return self._workers[id]
 
     async def _run(self, function: Callable[..., Nested], *args: Nested) -> Nested:
-        """Run a function that may wait for other workers in a thread."""
         self._note_progress()
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 

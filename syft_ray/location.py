@@ -41,7 +41,7 @@ class RayLocation(FarWorker):
         self._replies: deque[Nested] = deque()
         self._closed = False
         self.timeout: float | None = None
-        """How many seconds an actor may take without progress; None means any number."""
+        """Seconds that an actor may take without progress; None means no limit."""
 
     def send_frames(self, sent: Sequence[Frame]) -> None:
         """Call the actor."""
@@ -53,7 +53,7 @@ class RayLocation(FarWorker):
         if not self._replies or not (wait or self.actor.has_result(self._replies[0])):
             return None
         received = unpack(self.actor.result(self._replies[0], self.id, self.timeout))
-        self._replies.popleft()  # Not before: whoever waits again after an error gets it again.
+        self._replies.popleft()  # Only now: a caller that waits again after an error gets it again.
         return received
 
     def introduce(self, other: Location, ids: Sequence[Id]) -> None:

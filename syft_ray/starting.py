@@ -20,10 +20,7 @@ _QUIET = {
 
 
 def start_ray(address: str | None, cpus: int | None) -> tuple[bool, int]:
-    """Start Ray, or connect to it; return whether it was started here, and how many CPUs it has.
-
-    If this program has started Ray before, that one is used.
-    """
+    """Start Ray, connect to it, or use this program's; return whether it was started, and how many CPUs it has."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:

@@ -29,11 +29,11 @@ from syft_ray.location import RayLocation
 from syft_ray.starting import start_ray
 
 PER_ACTOR = 10
-"""How many workers an actor has at least, unless the number of actors is given."""
+"""Minimum number of workers of an actor, unless the number of actors is given."""
 START_SECONDS = 120.0
 """How long to wait for the actors to start."""
 MAX_CALLS = 100_000
-"""How many calls an actor accepts at the same time; most wait for those before."""
+"""Maximum number of calls that an actor accepts at the same time; most wait for earlier ones."""
 
 
 class RayWorkers(Sequence[RayLocation]):
@@ -121,7 +121,7 @@ class RayWorkers(Sequence[RayLocation]):
     # --- other workers
 
     def link(self, location: RayLocation, other: Location) -> None:
-        """Let the worker at a location reach another one: of an actor, or of this process."""
+        """Let the worker at a location reach another worker: of an actor, or of this process."""
         pair = location.id, other.id
         if pair in self._linked:
             return
@@ -210,10 +210,7 @@ class Agents:
         return ray.put(pack(frames(value)))
 
     def run(self, actor: Actor, task: Nested, shared: Nested, timeout: float | None = None) -> Nested:
-        """Let the agent in an actor do a task, and return what it returns.
-
-        With a ``timeout``, raise if the actor makes no progress for so many seconds.
-        """
+        """Let the agent in an actor do a task; raise if it makes no progress for ``timeout`` seconds, if given."""
         actor.require_progress()
         with self._lock:
             if actor not in self._begun:
@@ -232,7 +229,6 @@ def _drop(token: str, begun: dict[Actor, Nested]) -> None:
 
 
 def _answer_requests(workers: weakref.ref[RayWorkers], actor: Actor, ids: frozenset[Id]) -> None:
-    """Answer what workers of an actor ask those of this process, until the actor ends."""
     while True:
         try:
             number, worker, other, received = actor.ask("next_request")
@@ -268,7 +264,7 @@ def _require_free(hook: FrameworkHook, ids: Sequence[Id]) -> None:
 
 
 def _require_started(call: Nested) -> str:
-    """Return the machine of an actor; raise what has prevented it from starting, if anything has."""
+    """Return the machine of an actor; raise the error that kept it from starting, if there is one."""
     import ray  # noqa: PLC0415  # optional
 
     try:

@@ -1,4 +1,4 @@
-"""What to write instead of numpy's functions, and of operations that encoded numbers do not have; errors name it."""
+"""Alternatives to numpy's functions, and to operations that encoded numbers do not have; errors name them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ _BY_ALTERNATIVE = {
 ALTERNATIVES: Mapping[str, str] = {
     operation: alternative for alternative, operations in _BY_ALTERNATIVE.items() for operation in operations.split()
 }
-"""By operation."""
 
 
 LIKE_NUMPY: Mapping[str, str] = {
@@ -78,7 +77,7 @@ LIKE_NUMPY: Mapping[str, str] = {
     "transpose": "permute({0}, [*range({0}.ndim)][::-1])",
     "meshgrid": "meshgrid({0}, {0}, indexing='xy')",
 }
-"""The calls of torch that compute the same as functions of numpy for which torch's of the same name does not."""
+"""Calls of torch that compute the same as functions of numpy whose namesakes in torch do not."""
 
 
 def name_instead_of_numpy(function: str, is_alone: bool, variable: str, known: Container[str]) -> str:

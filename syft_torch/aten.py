@@ -83,10 +83,7 @@ class AtenOp(Op):
 
 
 class AtenTable(OpTable):
-    """Torch's kernels, added on first use.
-
-    An entry does not permit an operation: numeric layers refuse operations without a rule.
-    """
+    """Torch's kernels, added on first use; an entry permits nothing: numeric layers refuse kernels without a rule."""
 
     def of(self, func: torch._ops.OpOverload) -> AtenOp:
         """Return the entry for an overload."""
@@ -132,7 +129,6 @@ def _describe(func: torch._ops.OpOverload) -> AtenOp:
 
 
 def _facts(op: Op) -> Facts:
-    """Return which arguments a kernel writes, and whether it reveals values, or its results are random or not set."""
     written = [(place, argument.name) for place, argument in _find_written(op.func) if not argument.kwarg_only]
     return Facts(
         writes=frozenset(place for both in written for place in both),
@@ -143,7 +139,6 @@ def _facts(op: Op) -> Facts:
 
 
 def _find_written(func: Any) -> list[tuple[int, Any]]:
-    """Return the positions and the descriptions of the arguments that a kernel writes."""
     arguments = enumerate(func._schema.arguments)
     return [(place, each) for place, each in arguments if each.alias_info and each.alias_info.is_write]
 

@@ -12,7 +12,7 @@ from syft_core.exceptions import OperationNotAllowedError
 KEYS = 1
 """Torch's number for a mask that excludes keys of each sequence, not of each query."""
 LAYERS = 8
-"""How many weights and biases of a layer follow those of the attention."""
+"""Number of weights and biases of a layer that follow those of the attention."""
 
 
 def attend(
@@ -25,7 +25,7 @@ def attend(
     attn_mask: torch.Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return softmax(q·kᵀ·scale + mask)·v, and zeros instead of what the fused kernel keeps for its gradient."""
+    """Return softmax(q·kᵀ·scale + mask)·v, and zeros for the values that the fused kernel keeps for its gradient."""
     weights = _weigh(query, key, dropout_p, is_causal, attn_mask, scale)
     return weights @ value, torch.zeros(query.shape[:-1])
 

@@ -120,7 +120,7 @@ _FIND_SAVED = Later("syft_torch.graphs:find_saved")
 
 
 class TorchAttributes(FrameworkAttributes):
-    """What the core must know about torch.
+    """The properties of torch that the core uses.
 
     The table is generated from the installed torch's own list of overridable functions, without ``EXCLUDE`` and with a
     few that torch does not list. Functions that use files, processes or the state of torch itself (``save``, ``load``,
@@ -179,7 +179,7 @@ class TorchAttributes(FrameworkAttributes):
         return not (self.modes() if modes is None else modes).endswith(" None")
 
     def explain_read(self) -> str:
-        """Return how to skip the checks of torch's distributions, if they are reading."""
+        """Return advice to skip the checks of torch's distributions, if one of them reads the value."""
         frame = inspect.currentframe()
         while frame is not None:
             if str(frame.f_globals.get("__name__")).startswith("torch.distributions"):
@@ -373,7 +373,7 @@ class TorchAttributes(FrameworkAttributes):
         return name_storage(tensor)
 
     def read_numbers(self, tensor: Tensor) -> tuple[Tensor | None, str]:
-        """Return a dense tensor with the numbers that a tensor stores, and a note on what they are."""
+        """Return a dense tensor with the numbers that a tensor stores, and a note that explains them."""
         return read_numbers(tensor)
 
     def form_of(self, tensor: Tensor) -> Form | None:
@@ -442,7 +442,7 @@ class TorchAttributes(FrameworkAttributes):
             return correct(op, args, kwargs, found, self.example)
 
     def infer_size(self, op: Op, args: object, kwargs: object) -> tuple[int, int] | None:
-        """Run ``op`` on the meta device; views of operands need no new memory, but what a graph saves does.
+        """Run ``op`` on the meta device; views of operands need no new memory, but tensors saved by a graph do.
 
         With gradients if an operand needs them, because a signature does not say whether they are enabled.
         """
@@ -503,7 +503,7 @@ class TorchAttributes(FrameworkAttributes):
         return given.get("tensors"), given.get("inputs"), not given.get("create_graph")
 
     def find_leaves(self, roots: Sequence[Tensor]) -> list[Tensor] | None:
-        """Walk the graph; give up at a function of somebody else, which may run a backward pass of its own."""
+        """Walk the graph; give up at a custom function, which may run a backward pass of its own."""
         found = [root for root in roots if root.requires_grad and root.grad_fn is None]
         waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
         seen = set(waiting)
@@ -560,7 +560,7 @@ class TorchAttributes(FrameworkAttributes):
         return None if found is None else RuntimeError(found.group())
 
     def as_with_data(self, error: Exception) -> Exception:
-        """Return the error of a kernel for one of a meta kernel, which only asserts the shapes before torch 2.13."""
+        """Return the kernel's error for that of a meta kernel, which only asserts the shapes before torch 2.13."""
         return RuntimeError(*error.args) if type(error) is AssertionError else error
 
     def zeros(self, forms: Sequence[Form], operands: Sequence[Tensor]) -> list[Any]:
@@ -667,7 +667,6 @@ _PARTS = {
 
 
 def _parts_of(tensor: Tensor) -> list[Tensor]:
-    """Return the parts of a sparse tensor, and none for other layouts."""
     return [getattr(tensor.detach(), part)() for part in _PARTS.get(tensor.layout, ())]
 
 
@@ -685,7 +684,7 @@ def _join(found: frozenset[int | str], parts: Iterable[frozenset[int | str] | No
 
 
 def _clone(tensor: Tensor) -> Tensor:
-    """Return a clone that shares nothing; that of torch keeps the scales of a tensor quantized per channel."""
+    """Return a clone that shares nothing; torch's own keeps the scales of a tensor quantized per channel."""
     if not (tensor.is_quantized and _parts_of_quantizer(tensor)):
         return tensor.clone()
     scales, zero_points = [part.clone() for part in _parts_of_quantizer(tensor)]
@@ -701,7 +700,6 @@ _USED_BY_NODE = 2
 
 
 def _leaf(tensor: Tensor, data: Any, gradient: Tensor) -> Tensor:
-    """Return a leaf like ``tensor``, with its id, tags and description, but this data and gradient."""
     if type(tensor) is torch.nn.Parameter:
         data = torch.Tensor._make_subclass(torch.nn.Parameter, data, tensor.requires_grad)
     elif tensor.requires_grad:
@@ -753,7 +751,7 @@ def _require_independent_of_default(dtype: object, args: object, kwargs: object)
 
 
 def _has_dense_gradients(given: object, shadows: object, result: Nested) -> bool:
-    """Return whether the gradients of a call are dense; without an option set to True they are."""
+    """Return whether the gradients of a call are dense: they are unless an option is True."""
     if not any(leaf is True for leaf in leaves(given)):
         return True
     made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
@@ -847,7 +845,7 @@ def _shadow(leaf: Tensor, device: object = None) -> Tensor:
 
 
 def _connect(tensor: Tensor, known: Form) -> Tensor:
-    """Return a new tensor with the place in a graph that a form has; as a result, it can be changed in place."""
+    """Return a new tensor at the form's place in a graph, as a result, which can be changed in place."""
     if not known.requires_grad:
         return tensor
     if known.is_leaf:
@@ -873,7 +871,6 @@ _LARGEST_EXAMPLE = 1 << 26
 
 
 def _to_meta(leaf: Tensor) -> Nested:
-    """Return a meta tensor for a form or a tensor, and the meta device for any device."""
     is_device = type(leaf) is torch.device or (type(leaf) is str and leaf.partition(":")[0] == "cpu")
     return _META if is_device else _shadow(leaf)
 
@@ -892,7 +889,7 @@ def _zeros(known: Form, device: object) -> Tensor:
 
 
 class _Result(torch.autograd.Function):  # type: ignore[misc]  # torch's values pass as Any
-    """A tensor as the result of an operation; a view of a leaf would not be one that may be changed in place."""
+    """Makes a tensor the result of an operation, which may be changed in place; a view of a leaf may not."""
 
     @staticmethod
     def forward(ctx: Any, _start: Tensor, made: tuple[Tensor]) -> Tensor:
@@ -929,7 +926,6 @@ def _form_on(device: object, result: Nested) -> Form | None:
 
 
 def _torch_functions() -> Iterator[tuple[str, Function]]:
-    """Yield every function that reaches ``__torch_function__``, with its full name."""
     for functions in get_overridable_functions().values():
         for func in functions:
             yield _name_of(func) or f"{func.__module__}.{func.__name__}", func
@@ -959,7 +955,6 @@ def _unlisted_functions() -> Iterator[tuple[str, Function]]:
 
 
 def _set_gradient(target: Tensor, gradient: Tensor) -> None:
-    """Set the gradient of a tensor, or clear the gradients of a list of tensors."""
     if type(target) is list and gradient is None:
         for tensor in target:
             tensor.grad = None
@@ -1017,18 +1012,15 @@ _RUNS: dict[str, Function] = {
 
 
 def _storage_of(tensor: Tensor) -> Any:
-    """Return the storage of a tensor that has one of its own, else None."""
     return tensor.untyped_storage() if tensor.layout is _STRIDED else None
 
 
 def _clear_from(storage: Any, size: int) -> None:
-    """Set to zero what a storage has beyond its former size."""
     if storage is not None and storage.nbytes() > size:
         torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
 
 
 def _shrink(storage: Any, size: int) -> None:
-    """Give back what a storage has beyond its former size."""
     if storage.nbytes() > size:
         storage.resize_(size)
 

@@ -100,7 +100,7 @@ def _differences(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def solve(
     matrix: torch.Tensor, other: torch.Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the product with the inverse; in place of a decomposition what torch decomposes, for the gradient."""
+    """Return the product with the inverse and, in place of a decomposition, the matrix, for the gradient."""
     inverse, nothing = torch.linalg.inv(matrix), torch.zeros(matrix.shape[:-2], dtype=torch.int32)
     kept = find_decomposed(matrix)
     if other.ndim == 1 or tuple(other.shape) == tuple(matrix.shape[:-1]):
@@ -111,7 +111,7 @@ def solve(
 def solve_again(
     matrix: torch.Tensor, pivots: torch.Tensor, other: torch.Tensor, *, left: bool = True, adjoint: bool = False
 ) -> torch.Tensor:
-    """Return the product with the inverse of what ``solve`` keeps in place of a decomposition: for its gradient."""
+    """Return the product with the inverse of the matrix that ``solve`` returns: for its gradient."""
     if pivots.ndim != matrix.ndim - 2:
         _refuse("a solution from a decomposition", "there is no rule for it; use `torch.linalg.solve` with the matrix")
     inverse = torch.linalg.inv(matrix.mT if adjoint else matrix)
@@ -302,7 +302,7 @@ DEFINITIONS: dict[str, Function] = {
     "_embedding_bag": bag,
     "_embedding_bag_forward_only": bag,
     "_embedding_bag_backward": bag_backward,
-    # In torch 2.4: the same, without the offsets and without the word that the gradient is sparse.
+    # In torch 2.4: the same, without the offsets and without the flag for a sparse gradient.
     "_embedding_bag_dense_backward": lambda x, i, *rest: bag_backward(*[x, i, rest[0], *rest[:6], False, *rest[6:]]),
     "_cdist_forward": distances,
     "_linalg_solve_ex": solve,
@@ -334,4 +334,3 @@ DEFINITIONS: dict[str, Function] = {
     "softshrink_backward": shrink_backward,
     "hardshrink_backward": shrink_backward,
 }
-"""By name."""

@@ -33,7 +33,7 @@ FORM_DEPENDS = PARTS | words(
     "ccol_indices_copy row_indices_copy is_coalesced sparse_mask _sparse_mask_projection histogram histogramdd "
     "_pack_padded_sequence _pad_packed_sequence"
 )
-"""Operations whose results have a form that depends on values, besides those that torch tags."""
+"""Operations whose results have a form that depends on values, in addition to those that torch tags."""
 
 SIZES = words(
     "repeat tile tensor_split split split_with_sizes hsplit vsplit dsplit view reshape expand "
@@ -47,7 +47,7 @@ FACTS_OF_FORM = words(
 )
 """Operations that can be answered from the form of a tensor."""
 FACTS_OF_LAYOUT = words("stride is_contiguous dim_order storage_offset is_same_size is_conj is_neg _is_zerotensor")
-"""Operations that say how a tensor lies in memory, or compare the forms of two."""
+"""Operations that return how a tensor is laid out in memory, or compare the forms of two."""
 STATES_FACT = (
     FACTS_OF_FORM
     | FACTS_OF_LAYOUT
@@ -118,7 +118,7 @@ INSTEAD = {
     "unsafe_split": "torch.split(p, 2)",
     "view_copy": "p.reshape(-1).clone()",
 }
-"""What refusals suggest instead of an operation: reviewed, with a form that does not depend on values."""
+"""Alternatives that refusals suggest: reviewed, with a form that does not depend on values."""
 BEYOND = words(
     "as_strided as_strided_copy as_strided_scatter resize resize_as _resize_output slice_inverse _reshape_alias"
 )
@@ -146,7 +146,7 @@ WRITES: Mapping[str, tuple[str, Option | None]] = {
 RANDOM = (DROPOUT | FRACTIONAL) | words(
     "rrelu gumbel_softmax svd_lowrank pca_lowrank lobpcg uniform normal kaiming_uniform multi_head_attention_forward"
 )
-"""Operations that draw random numbers, besides those that torch tags."""
+"""Operations that draw random numbers, in addition to those that torch tags."""
 
 ALTERS_AUTOGRAD = words(
     "requires_grad retain_grad grad data grad_dtype _backward_hooks _post_accumulate_grad_hooks _grad"
@@ -175,7 +175,7 @@ UNCHECKED = words(
 )
 """Operations that crash on weights of a wrong shape."""
 DIVIDES_BY = {"_native_multi_head_attention": slice(3, 5), "_transformer_encoder_layer_fwd": slice(1, 3)}
-"""Those of them that crash if one of these arguments, the numbers of features and heads, is zero."""
+"""Operations among these that crash if one of these arguments, the numbers of features and heads, is zero."""
 DIVIDES = words("div __div__ floor_divide remainder fmod")
 """Operations that divide integers: on most processors, the smallest integer divided by -1 ends the process."""
 DIVIDES_SUMS = {"avg_pool2d": 6, "avg_pool3d": 6}
@@ -300,8 +300,8 @@ PUBLIC = words(
     "sin sinh tan tanh trunc",
     prefix="_foreach_",
 )
-"""The other operations that are memory-safe for all arguments, as far as tests/facts can tell. They may run on data
-the sender may see. Those in no list are off."""
+"""The other operations that are memory-safe for all arguments, according to tests/facts. They may run on data
+the sender may see. Unlisted operations are off."""
 FAILS = words(
     "floor_divide remainder fmod div pow polygamma norm nuclear_norm matrix_norm matrix_power quantile nanquantile "
     "histc embedding one_hot lstm gru rnn_tanh rnn_relu batch_norm instance_norm gumbel_softmax"
@@ -327,13 +327,10 @@ def describe(op: Op) -> Facts:
 
 @dataclass
 class _Description:
-    """One operation and its schemas."""
-
     op: Op
 
     @cached_property
     def overloads(self) -> list[Any]:
-        """The kernels of the operation that are dispatched on tensors."""
         op = self.op
         prefix = next((short for path, short in _SCHEMA_PREFIXES.items() if op.name.startswith(path)), "")
         plain = f"{op.operation}_" if op.inplace else op.operation
@@ -350,7 +347,6 @@ class _Description:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the arguments, in order."""
         try:
             return [*inspect.signature(self.op.func).parameters]
         except (TypeError, ValueError):
@@ -474,7 +470,6 @@ def is_reviewed(op: Op) -> bool:
 
 
 def _is_mask_or_bound(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
-    """Return whether an index contains a mask, or a slice with a tensor as a bound."""
     index = args[1] if len(args) > 1 else tuple(kwargs.values())
     return any(map(_selects_by_value, index if type(index) is tuple else (index,)))
 
@@ -541,7 +536,6 @@ _FORM_DEPENDS_ON = {
 
 
 def _takes_out_by_position(function: Any) -> bool:
-    """Return whether ``out`` can be passed to a Python function by position."""
     try:
         out = inspect.signature(function).parameters.get("out")
     except (TypeError, ValueError):

@@ -193,9 +193,9 @@ def _combine(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
 
 
 _MOST_DIMENSIONS = 64
-"""How many dimensions a tensor can have."""
+"""Maximum number of dimensions of a tensor."""
 _LARGEST_GRID = 2**25
-"""How many numbers ``combinations`` may compute: it takes about a second."""
+"""Maximum size of the grid that ``combinations`` computes, which takes about a second."""
 
 
 def _run_with_data(func: Function, tensor: Tensor, *args: object, **kwargs: object) -> Nested:

@@ -133,7 +133,6 @@ class TorchHook(FrameworkHook):
         self._transfer_methods_to_native_tensor(tensor_type, syft_type)
 
     def __hook_properties(self, tensor_type: type) -> None:
-        """Add id, owner, tags and description."""
         self._transfer_methods_to_native_tensor(tensor_type, Identified)
 
     def _which_methods_should_we_auto_overload(self, tensor_type: type) -> set[str]:
@@ -148,7 +147,6 @@ class TorchHook(FrameworkHook):
         }
 
     def _rename_native_functions(self, tensor_type: type) -> None:
-        """Add each method as ``native_<name>``."""
         names = [name for name in self.to_auto_overload[tensor_type] if not hasattr(tensor_type, f"native_{name}")]
         natives = {f"native_{name}": inspect.getattr_static(tensor_type, name) for name in names}
         for name, native in natives.items():
@@ -176,7 +174,6 @@ class TorchHook(FrameworkHook):
     # --- torch itself
 
     def _hook_torch_module(self) -> None:
-        """Add each function of torch as ``native_<name>``."""
         for module in self.attributes.torch_modules.values():
             for name, function in list(vars(module).items()):
                 # Some of torch's own functions are called native_<name>; do not replace them.
@@ -184,7 +181,6 @@ class TorchHook(FrameworkHook):
                     self._patches.set(module, f"native_{name}", function)
 
     def _hook_tensor(self) -> None:
-        """Let ``torch.tensor`` accept an owner and an id."""
         native = _torch.tensor
 
         @functools.wraps(native)
@@ -211,7 +207,6 @@ class TorchHook(FrameworkHook):
         self._patches.on_undo(lambda: _torch.jit._builtins._get_builtin_table().pop(key, None))
 
     def _hook_module(self) -> None:
-        """Add methods to send, fetch, move and copy modules."""
         for name, added in {**ADDED_TO_MODULES, **ADDED_FOR_SHARING}.items():
             self._patches.set(_torch.nn.Module, name, added)
 
@@ -237,7 +232,6 @@ class TorchHook(FrameworkHook):
         return lambda worker, *args, **kwargs: getattr(worker.remote.torch, attr)(*args, **kwargs)
 
     def _get_hooked_func(self, public_module_name: str, func_api_name: str, attr: object = None) -> Function:
-        """Return the hooked function with this public name."""
         return self.get_hooked_func(f"{public_module_name}.{func_api_name}")
 
     # --- names of earlier hooks

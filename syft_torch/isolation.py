@@ -16,7 +16,7 @@ _is_tracing = torch._C._is_tracing
 _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack
 WATCHERS = (_is_tracing, _count_function_modes, _count_dispatch_modes, partial(saving_hooks, False))
-"""Functions of torch that return something true while something could see the tensors of a worker."""
+"""Functions of torch that return a true value while something could see the tensors of a worker."""
 _KEPT = (DeviceContext,)
 """Modes that stay active: the default device, which does not see tensors."""
 

@@ -27,11 +27,11 @@ DIFFER_ON_VIEWS = words(
     "conv_transpose3d copysign floor_divide huber_loss instance_norm isin logaddexp2 logsigmoid max_pool1d "
     "max_unpool2d max_unpool3d normal pixel_shuffle poisson rrelu _transformer_encoder_layer_fwd"
 )
-"""Operations of which that is known for operands that are not contiguous."""
+"""Operations for which this holds if operands are not contiguous."""
 LARGEST = 1 << 16
-"""How many elements of memory the operands and results of a run on examples may have; others would take too long."""
+"""Maximum elements of memory of the operands and results of a run on examples; more would take too long."""
 KINDS = 4
-"""How many kinds of examples there are."""
+"""The number of kinds of examples."""
 
 Examples = Callable[[Form, int], "Tensor | None"]
 
@@ -63,7 +63,6 @@ def _run_on_examples(op: Op, args: Nested, kwargs: Nested, found: list[Form], ma
 
 
 def _run(op: Op, args: Nested, kwargs: Nested, replace: Callable[[Tensor], Tensor]) -> list[Tensor]:
-    """Return the tensors of the result of a call, and its operands afterwards."""
     examples, named = map_leaves(replace, (args, kwargs))
     result = op.run(*examples, **named)
     pairs = zip(leaves((args, kwargs)), leaves((examples, named)), strict=True)
@@ -72,7 +71,6 @@ def _run(op: Op, args: Nested, kwargs: Nested, replace: Callable[[Tensor], Tenso
 
 
 def _make(leaf: Tensor, kind: int, make: Examples) -> Tensor:
-    """Return an example for a form."""
     if isinstance(leaf, torch.Generator):
         raise NotImplementedError("the program expects the numbers that it would draw")
     if isinstance(leaf, torch.Tensor):
@@ -100,5 +98,4 @@ def _is_contiguous(known: Form) -> bool:
 
 
 def _count_elements(known: Form) -> int:
-    """Return how many elements of memory a tensor spans."""
     return 1 + sum(max(int(size) - 1, 0) * int(stride) for size, stride in zip(known.shape, known.strides, strict=True))

@@ -102,7 +102,7 @@ def _run_with(links: Any, run: Function, *args: Any, **kwargs: Any) -> Nested:
 
 
 class _Context(FunctionCtx):  # type: ignore[misc]  # torch has no types here
-    """What ``forward`` saves for ``backward``, with the interface of torch's context."""
+    """The state that ``forward`` saves for ``backward``, with the interface of torch's context."""
 
     def __init__(self, args: Args) -> None:
         self.needs_input_grad = tuple([isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args])
@@ -122,7 +122,7 @@ class _Context(FunctionCtx):  # type: ignore[misc]  # torch has no types here
 
 
 class AppliedFunction:
-    """A function that was applied, with what its backward needs."""
+    """A function that was applied, with the state for its backward."""
 
     _numbers = itertools.count()
 
@@ -382,7 +382,6 @@ def _differentiate(op: Op, given: Kwargs, roots: Any, links: list[AppliedFunctio
 
 
 def _remember(result: Nested, args: Any, kwargs: Kwargs) -> Nested:
-    """Copy the links of the operands to the results that are part of a graph."""
     if links := _links_of((args, kwargs)):
         for leaf in leaves(result):
             if _is_chain(leaf) and leaf.requires_grad:

@@ -113,10 +113,7 @@ def request(module: nn.Module, reason: str) -> Nested:
 
 
 def move(module: M, destination: Any) -> M:
-    """Move parameters and buffers from their worker to another, in place, and return the module itself.
-
-    Those that are local are sent.
-    """
+    """Move parameters and buffers to another worker, or send local ones, in place; return the module itself."""
     layers, tensors = find_parts(module)
     away = _find_remote_parts(module, "move")[1]
     _require_whole(away, "move")
@@ -134,7 +131,6 @@ def move(module: M, destination: Any) -> M:
 def _send_local(
     layers: list[nn.Module], tensors: list[torch.Tensor], away: list[torch.Tensor], destination: Location
 ) -> None:
-    """Send the tensors of a module that are not away."""
     remote = set(map(id, away))
     local = [tensor for tensor in tensors if id(tensor) not in remote] if away else tensors
     move_weights(layers, partial(send_in_place, local, destination))
@@ -323,7 +319,6 @@ class _Helper:
         layer.__dict__["_compiled_call_impl"] = self.run
 
     def run(self, *args: object, **kwargs: object) -> Nested:
-        """Call the layer, and create new tensors where its parameters are."""
         layer: Any = self.layer()
         count = _count_modes()
         mode = _get_mode(count - 1) if count else None
@@ -353,7 +348,6 @@ class _Helper:
                 state_dict[prefix + name] = value.detach().send(where)
 
     def describe(self) -> str:
-        """Return what ``print`` shows of the layer, and the worker that holds it."""
         layer: Any = self.layer()
         own, place = type(layer).extra_repr(layer), f"on {self.placing.location.id}"
         return f"{own}, {place}" if own else place
@@ -419,7 +413,6 @@ def _find_simple(layer: nn.Module, found: list[nn.Module]) -> bool:
 
 
 def _call_all(layers: list[nn.Module], args: Args, kwargs: Kwargs) -> Nested:
-    """Call simple layers one after the other, each with the result of the one before."""
     value = _call_simple(layers[0], *args, **kwargs)
     for layer in layers[1:]:
         value = _call_simple(layer, value)
@@ -437,7 +430,6 @@ def _call_simple(layer: nn.Module, *args: Tensor, **kwargs: object) -> Nested:
 
 
 def _call_without_mode(layers: list[nn.Module], args: Args, kwargs: Kwargs) -> Nested:
-    """Call ``_call_all`` without the innermost mode."""
     mode = _pop_mode()
     try:
         return _call_all(layers, args, kwargs)

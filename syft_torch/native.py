@@ -11,7 +11,7 @@ from syft_core.values import Kwargs, Tensor
 from syft_mpc.sharing import Sharing
 
 name_instead_of_numpy = Later("syft_torch.alternatives:name_instead_of_numpy")
-"""Return what to write instead of a function of numpy."""
+"""Return an alternative to a function of numpy."""
 
 
 class TorchTensor(Sharing, Travelling, Identified):

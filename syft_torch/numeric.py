@@ -145,7 +145,6 @@ _REVEALS = Later("syft_mpc.errors:PrecisionError.reveals")
 
 
 def _has_rule(op: AtenOp, args: Args) -> bool:
-    """Return whether the numeric layer of the operands has its own rule for a kernel."""
     layer: object = next((leaf for leaf in leaves(args) if isinstance(leaf, NumericWrapper)), None)
     while layer is not None and not isinstance(layer, NumericTensor):
         layer = getattr(layer, "child", None)
@@ -181,7 +180,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "log": ("iterations", "exp_iterations"),
     "inverse": ("iterations",),
 }
-"""What PySyft 0.2 takes by position or by name. Numbers of iterations have no effect: no method here needs them."""
+"""Options that PySyft 0.2 takes by position or by name. Numbers of iterations have no effect: no method needs them."""
 
 
 def _with_methods(name: str, names: tuple[str, ...]) -> Function:

@@ -31,7 +31,6 @@ def collocate(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _move_to(parameter: torch.nn.Parameter, value: object) -> Nested:
-    """Return optimizer state with every tensor moved to where the parameter is."""
     where = location_of(parameter)
 
     def move(leaf: Tensor) -> Nested:
@@ -59,7 +58,7 @@ class OptimizerState:
         )
         """The hooks on optimizers that have had remote parameters."""
         self._warned: WeakSet[torch.optim.Optimizer] = WeakSet()
-        """The optimizers whose precision was looked at."""
+        """The optimizers whose precision was checked."""
 
     def before_step(self, optimizer: torch.optim.Optimizer, _args: Nested, _kwargs: Nested) -> None:
         """Collocate an optimizer whose parameters may have moved since its last step."""

@@ -101,7 +101,7 @@ def _give_away(tensors: Sequence[torch.Tensor], location: Location, sent: list[t
 
 
 def fetch(tensors: Sequence[torch.Tensor], user: str | None, reason: str) -> FetchSteps:
-    """Fetch tensors, in steps; a worker permits and records all of its tensors or none.
+    """Fetch tensors as a generator; a worker permits and records all of its tensors or none.
 
     With several workers, or layers above the pointers, it fetches copies, because one worker may refuse.
     """
@@ -223,7 +223,7 @@ _swap = torch._C._swap_tensor_impl
 
 
 def _refuse_passes_to(tensor: torch.Tensor) -> None:
-    """Make the backward passes of graphs that need a tensor fail: it would get its gradient where nobody sees it."""
+    """Make backward passes of graphs that need a tensor fail: its gradient would arrive at a tensor nobody holds."""
     if tensor._use_count() > 1 and tensor.is_leaf and tensor.requires_grad:
         get_gradient_edge(tensor).node.register_prehook(_refuse_backward)
 
@@ -236,7 +236,7 @@ def _refuse_backward(_gradients: object) -> NoReturn:
 
 
 class Moves:
-    """How often tensors have changed their places, so that optimizers notice."""
+    """Counts moves of tensors between workers, so that optimizers notice them."""
 
     count = 0
 

@@ -94,7 +94,7 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         return remote.create(creator, args, named, _form_on(named.get("device"), shape))
 
     def _call(self, func: Function, args: Args, kwargs: Kwargs) -> Nested:
-        """Call a function of torch; one on local tensors gets numbers, and not those that a plan traces."""
+        """Call a function of torch; on local tensors, with plain numbers instead of those that a plan traces."""
         if self._recorder is None or any(isinstance(leaf, Wrapper) for leaf in leaves((args, kwargs))):
             return func(*args, **kwargs)
         args, kwargs = self._recorder.read((args, kwargs))
@@ -128,7 +128,7 @@ def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:
 
 
 def _require_recorded(recorder: Nested, func: Function, args: Args, kwargs: Kwargs) -> None:
-    """Refuse what a plan would not do while it is recorded: change a local tensor, draw from a local generator."""
+    """Refuse operations that a plan would not repeat: changing a local tensor, drawing from a local generator."""
     op = Wrapper.ops.by_func.get(func)
     if op is not None and any(type(target) in PLAIN_TYPES for target in op.targets(args, kwargs)):
         recorder.refuse(
@@ -159,7 +159,6 @@ class _Told(threading.local):
     depth = 0
 
     def enter(self) -> None:
-        """Tell them about this thread."""
         self.depth += 1
         with self._lock:
             if _Told._count == 0:
@@ -168,7 +167,6 @@ class _Told(threading.local):
             _Told._count += 1
 
     def leave(self) -> None:
-        """Tell them no longer."""
         self.depth -= 1
         with self._lock:
             _Told._count -= 1

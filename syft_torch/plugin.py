@@ -34,7 +34,7 @@ VOTES = Feature(
 
 @hookimpl
 def register_features(register: RegisterFeature) -> None:
-    """Offer what is loaded when it is first used with torch."""
+    """Offer the features that are loaded on first use with torch."""
     register(CODECS, FEDERATED, VOTES)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 MAX_DENSE = 64
-"""Up to how many elements a sparse tensor is shown with its zeros."""
+"""Sparse tensors with up to this many elements are shown with their zeros."""
 _COMPRESSED = frozenset({torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc})
 
 
@@ -20,7 +20,7 @@ def name_storage(tensor: Tensor) -> str:
 
 
 def read_numbers(tensor: Tensor) -> tuple[Tensor | None, str]:
-    """Return a dense tensor with the numbers that a tensor stores, and a note on what they are."""
+    """Return a dense tensor with the numbers that a tensor stores, and a note that explains them."""
     tensor = tensor.detach()
     if tensor.is_meta:
         return None, "it has a form, but no numbers"

@@ -79,7 +79,6 @@ def _find_holders(objects: Sequence[object]) -> tuple[list[nn.Module], list[torc
 def _find_all(
     modules: list[nn.Module], optimizers: list[torch.optim.Optimizer], objects: Sequence[object]
 ) -> tuple[list[nn.Module], list[torch.Tensor]]:
-    """Return all layers, and all tensors of modules, optimizers and lists of tensors, each once."""
     layers: dict[int, nn.Module] = {}
     found: list[Tensor] = [leaf for leaf in objects if isinstance(leaf, torch.Tensor)]
     for module in modules:
@@ -117,7 +116,6 @@ def _restore(optimizer: torch.optim.Optimizer, state: dict[Any, Any], groups: li
 
 
 def _find_made(optimizers: list[torch.optim.Optimizer], place: Location, known: set[Id]) -> Setters:
-    """Return a setter for each tensor of an optimizer's state that was created at ``place``."""
     made: Setters = {}
     for optimizer in optimizers:
         for parameter, state in optimizer.state.items():

@@ -85,7 +85,7 @@ def _continue(ctx: Nested, found: list[Tensor], starts: list[Tensor], gradients:
 
 
 def _edge_of(twin: Tensor, results: Sequence[Tensor]) -> GradientEdge | None:
-    """Return where the gradient of an operand of a twin goes: of one that was changed in place, before that."""
+    """Return the gradient edge of a twin's operand; if it was changed in place, the edge before that."""
     if not twin.requires_grad:
         return None
     changed = next((node for node in _iter_nodes([twin, *results]) if _is_start_of(node, twin)), None)
@@ -110,7 +110,7 @@ def _iter_nodes(roots: Sequence[Tensor]) -> Iterator[Nested]:
 
 
 def _find_kept(twin: _Twin, made: Sequence[Tensor]) -> list[Tensor]:
-    """Return what the graph of a stand-in keeps: operands, results, and memory of its own like that of its twin."""
+    """Return the tensors that a stand-in's graph keeps: operands, results, and memory of its own like its twin's."""
     known = {_memory_of(operand): real for operand, real in twin.pairs}
     known |= {_memory_of(result): blank for result, blank in zip(twin.results, made, strict=True)}
     kept: dict[int, Tensor] = {}
@@ -122,7 +122,7 @@ def _find_kept(twin: _Twin, made: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _make_blanks(results: Sequence[Tensor], pairs: Sequence[Pair]) -> list[Tensor]:
-    """Return zeros of the forms of results; those that share memory do so here, and it is as large."""
+    """Return zeros of the forms of results; those that share memory share as much of it here."""
     device = pairs[0][1].device if pairs else None
     memory: dict[int, Tensor] = {}
     made = []

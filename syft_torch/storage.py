@@ -1,4 +1,4 @@
-"""RemoteStorage: what is known about the memory of a remote tensor."""
+"""RemoteStorage: the known facts about the memory of a remote tensor."""
 
 from __future__ import annotations
 

@@ -37,8 +37,6 @@ def _index(x: Tensor, indices: Sequence[Any]) -> Tensor:
 
 
 def _call(function: Function) -> Function:
-    """Return a function of torch, for pointers without a wrapper."""
-
     def call(*args: Any, **kwargs: Any) -> Any:
         return dispatch(frameworks[torch.Tensor].ops.of(function), args, kwargs)
 

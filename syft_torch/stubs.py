@@ -68,7 +68,6 @@ def _add_base(path: Path) -> str:
 
 
 def _add_names(path: Path, owner: str, added: Mapping[str, Any]) -> str:
-    """Return a module of torch with further names in one of its classes."""
     before, head, after = _split_at_class(path, owner)
     functions = {name: getattr(given, "function", given) for name, given in added.items() if not name.startswith("_")}
     imports = {f"from {f.__module__} import {f.__name__} as _syft_{f.__name__}\n" for f in functions.values()}
@@ -83,7 +82,6 @@ def _add_names(path: Path, owner: str, added: Mapping[str, Any]) -> str:
 
 
 def _split_at_class(path: Path, owner: str) -> tuple[str, str, str]:
-    """Return what a file has before the line that begins a class, this line, and the rest."""
     text = path.read_text(encoding="utf-8")
     found = re.search(rf"^class {owner}\b.*:\n", text, re.MULTILINE)
     if found is None:

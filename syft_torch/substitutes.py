@@ -300,7 +300,6 @@ class _Key(tuple[Any, Any]):
 
 @_maker
 def _group_by_worker(group: Function, tensorlists: Any, with_indices: bool = False) -> Nested:
-    """Group tensors by worker, and by their device and dtype on that worker."""
     leaders = tensorlists[0]
     if Wrapper not in map(type, leaders):
         return group(tensorlists, with_indices)
@@ -322,7 +321,6 @@ def _group_by_worker(group: Function, tensorlists: Any, with_indices: bool = Fal
 
 @_maker
 def _batch_zero_grad(zero_grad: Function, optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:
-    """Clear the gradients of remote parameters with one command per worker."""
     if not (set_to_none and _clear_remote_gradients(optimizer)):
         zero_grad(optimizer, set_to_none)
 

@@ -51,9 +51,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     is_followed = True
     """Whether results of a ``torch.autograd.Function``, and tensors computed from them, remember it (``links.py``)."""
     ops: ClassVar[OpTable]
-    """The op table; set when torch is hooked."""
     framework: FrameworkAttributes
-    """The attributes of torch; set when torch is hooked."""
     child: Tensor
 
     @staticmethod
@@ -137,7 +135,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
         super().backward(gradient, retain_graph, create_graph, inputs)
 
     def new(self, *args: object, **kwargs: object) -> Nested:
-        """Create a sparse tensor on the worker, for torch's sparse optimizers, or one of a size; other uses are off."""
+        """Create a sparse tensor on the worker, for torch's sparse optimizers, or one of a size; refuse other uses."""
         if len(args) == 3 and isinstance(args[0], torch.Tensor):
             return dispatch(self.framework.creators["sparse_coo_tensor"], args, {})
         if args and not kwargs and self.location is not None and all(type(arg) is int for arg in args):
@@ -163,7 +161,7 @@ class Wrapper(TorchTensor, torch.Tensor):  # type: ignore[misc]  # torch has no 
     def __torch_dispatch__(
         cls, func: torch._ops.OpOverload, types: object, args: Args = (), kwargs: Mapping[str, object] | None = None
     ) -> Nested:
-        """Refuse: a kernel cannot compute on a wrapper, which has no data. To read a number is a question of consent.
+        """Refuse: a kernel cannot compute on a wrapper, which has no data. Reading a number needs consent.
 
         ``torch.as_tensor`` converts with a kernel, below autograd, so only what needs no gradient.
         """

@@ -23,12 +23,12 @@ from syft_worker.measures import Seen, bytes_of, bytes_of_words
 
 @dataclass
 class Bucket:
-    """A rate limit: what was used, minus what is allowed for the time since."""
+    """A rate limit: the use so far, minus the allowance for the elapsed time."""
 
     rate: float | None
-    """How much is allowed per second; None means no limit."""
+    """Allowed use per second; None means no limit."""
     burst: float
-    """How much may be used at once."""
+    """Use allowed at once."""
     used: float = 0.0
     since: float = field(default_factory=monotonic)
 
@@ -47,7 +47,7 @@ class Bucket:
 
 
 class Account:
-    """What one user has and has used.
+    """The holdings and the use of one user.
 
     Objects, bytes and leases are at least what the user has: what is dropped is subtracted by the next exact count.
     They are infinite until the first one.
@@ -57,11 +57,11 @@ class Account:
         self.user = user
         self.objects = self.bytes = self.leases = inf
         self.held: dict[int, Amounts] = {}
-        """What running commands have reserved."""
+        """Reservations of running commands."""
         self.configure(allowance)
 
     def configure(self, allowance: Allowance) -> None:
-        """Use another allowance from now on; rates begin anew."""
+        """Use another allowance; rates start over."""
         self.allowance = allowance
         cpu, messages = allowance.cpu_seconds, allowance.messages
         self.cpu = Bucket(None if cpu is None else cpu / 60, cpu or 0.0)
@@ -72,12 +72,12 @@ class Account:
 
     @property
     def reserved(self) -> Amounts:
-        """The sum of what running commands have reserved."""
+        """The sum of the reservations of running commands."""
         held = list(self.held.values())  # Other threads release theirs meanwhile.
         return Amounts(*map(sum, zip(*held, strict=True))) if held else Amounts()
 
     def find_excess(self, objects: int = 0, size: int = 0, leases: int = 0) -> tuple[str, float, float] | None:
-        """Return what a user would have too much of with these in addition, how much, and the limit; or None."""
+        """Return the first amount that would exceed its limit with this addition, its value and the limit; or None."""
         reserved = self.reserved if self.held else Amounts()
         for what, needed, limit in (
             ("objects", self.objects + reserved.objects + objects, self.most_objects),
@@ -100,12 +100,12 @@ class Accounts:
         self._holders: dict[Id, tuple[Account, bytes]] = {}
         """The account of each client, and its id and user for the record."""
         self.known: dict[Peer, tuple[Account, bytes]] = {}
-        """The accounts by sender, as far as they were looked up since the last count."""
+        """Accounts by sender, for senders that were looked up since the last count."""
         self._newest, self._added = -1, 0
         """The number of the newest object that was added to an account, and how many the store had added then."""
 
     def configure(self, users: Mapping[str, Allowance]) -> None:
-        """Use other allowances from now on; what users have stays."""
+        """Use other allowances; users keep their holdings."""
         self._users = users
         for name, account in list(self._by_user.items()):
             if (allowance := find_allowance(users, name)) != account.allowance:
@@ -121,11 +121,11 @@ class Accounts:
         return account
 
     def allowance_of(self, user: str) -> Allowance:
-        """Return what a user may do, who may never have connected."""
+        """Return the allowance of a user, who may never have connected."""
         return find_allowance(self._users, user)
 
     def forget(self, peer: Id) -> None:
-        """Forget a client that has gone, unless it is the holder of objects: its user pays for these."""
+        """Forget a client that has gone, unless its user is charged for objects that it holds."""
         if all(entry.holder != peer for entry in self._worker.object_store.iter_all()):
             self._holders.pop(peer, None)
             for known in [known for known in list(self.known) if known.id == peer]:
@@ -140,7 +140,7 @@ class Accounts:
         return remember(self.known, peer, found)
 
     def owner_of(self, entry: Stored) -> Account | None:
-        """Return who pays for an object, or None if it belongs to the worker's owner."""
+        """Return the user who is charged for an object, or None if it belongs to the worker's owner."""
         giver = entry.publisher or entry.giver
         if giver is not None and (user := giver.payer):
             return self.of(user)
@@ -148,7 +148,7 @@ class Accounts:
         return None if found is None else found[0]
 
     def require(self, account: Account, doing: str, objects: int = 0, size: int = 0, leases: int = 0) -> None:
-        """Raise if a user would have too much with these in addition; an operation is given by its name."""
+        """Raise if this addition would exceed a user's quota; an operation is given by its name."""
         if account.find_excess(objects, size, leases) is not None:
             self.count()
             if (excess := account.find_excess(objects, size, leases)) is not None:
@@ -157,7 +157,7 @@ class Accounts:
                 raise QuotaExceededError.amount(doing, account.user, what, needed, limit)
 
     def add(self, account: Account, doing: str, entries: Sequence[Stored], amounts: Amounts) -> None:
-        """Add new objects of a user, whose memory is known; drop them and raise if the user has too much then."""
+        """Add new objects of known size to a user's account; drop them and raise if that exceeds a quota."""
         account.objects += amounts.objects
         account.bytes += amounts.bytes
         if account.find_excess() is not None:
@@ -224,7 +224,6 @@ class Accounts:
         self._note_newest()
 
     def _count_requests(self) -> None:
-        """Count the copies that are kept for release requests."""
         for request in releases_of(self._worker).requests:
             for requested in request.objects:
                 if requested.value is not None:

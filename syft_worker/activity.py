@@ -1,4 +1,4 @@
-"""Activity: what a worker is executing, in memory that its supervisor can read after the worker's process has died."""
+"""Activity: the commands that a worker executes, in memory that its supervisor can read after the process has died."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Executing:
 
 
 class Activity:
-    """Records of what a worker executes. They are read only to name the commands.
+    """Records of the commands that a worker executes. They are read only to name the commands.
 
     The first record is that of the command that holds the lock of the worker, overwritten before each command. The
     others are those of commands that compute at the same time, such as protocols; they are all changed under the lock.
@@ -91,7 +91,7 @@ class Activity:
         return [found for place in range(1, _SLOTS) if (found := self.read(place)) is not None]
 
     def read(self, place: int = 0) -> Executing | None:
-        """Return what is being executed under the lock, or at another place, or None."""
+        """Return the command that is being executed under the lock, or at another place, or None."""
         start = place * _SLOT
         count, batch, length, rest = _HEAD.unpack_from(self._memory, start)
         if not count:

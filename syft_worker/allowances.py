@@ -18,8 +18,8 @@ DEFAULT = "default"
 class Allowance:
     """What one user may do; None means no limit.
 
-    The defaults are far above what a program needs. There is none for the rates: a user who is alone may use all of the
-    processor, and the others take turns with whoever computes.
+    The defaults are far above what a program needs. Rates have no default limit: a lone user may use the whole
+    processor, and several users take turns.
     """
 
     policy: Literal["unless_private", "only_published", "nothing"] | None = None
@@ -31,19 +31,18 @@ class Allowance:
     """The memory of the user's objects, including that of a result before it is computed; ``syft-core worker`` limits
     it to half of the process's memory."""
     leases: int | None = 1_000_000
-    """How many pointers the user may have."""
+    """Maximum number of pointers of the user."""
     cpu_seconds: float | None = None
     """Per minute; threads that the framework starts for one operation count once."""
     messages: float | None = None
     """Per second."""
     connections: int | None = 100
     crashes: int | None = 5
-    """How often operations of the user may end the worker's process in ``limits.ban_seconds``, until it accepts no more
-    of them."""
+    """Crashes of the worker's process by the user in ``limits.ban_seconds`` after which the user may not connect."""
 
 
 def find_allowance(users: Mapping[str, Allowance], user: str) -> Allowance:
-    """Return what a user may do: the entry of the user, or the default one."""
+    """Return the allowance of a user: their own entry, or the default one."""
     return users.get(user) or users.get(DEFAULT) or Allowance()
 
 

@@ -1,4 +1,4 @@
-"""Checks: find what is wrong with a configuration before a framework is imported, all of it at once."""
+"""Checks: find all problems of a configuration at once, before a framework is imported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from syft_worker.notices import is_address
 from syft_worker.tokens import TokenFile
 
 USER = "user"
-"""The name of whoever has the secret of a worker without tokens and certificates."""
+"""The user name of a client with the secret of a worker without tokens and certificates."""
 PEER_SECONDS = 0.8
 """How long a peer may take to accept a connection."""
 _ONE_TENSOR = frozenset({".npy", ".csv", ".parquet"})
@@ -51,7 +51,6 @@ def find_problems(config: WorkerConfig, peers: bool = True) -> list[str]:
 
 
 def _check_folders(config: WorkerConfig) -> list[str]:
-    """Return what is wrong with the places of ledger and store."""
     problems = []
     for name, folder in (("ledger", config.ledger and config.ledger.parent), ("store", _parent_of(config.store))):
         if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
@@ -80,7 +79,6 @@ def _check_approvals(config: WorkerConfig) -> list[str]:
 
 
 def _check_users(config: WorkerConfig) -> list[str]:
-    """Return which rules are for nobody."""
     try:
         users = list_users(config)
     except (SyftError, OSError):  # The token file is a problem of its own.
@@ -107,7 +105,6 @@ def _collect(checks: list[Callable[[], object]]) -> Iterator[str]:
 
 
 def _check_access(config: WorkerConfig) -> list[str]:
-    """Return what is wrong with the token file and the certificates."""
     checks: list[Callable[[], object]] = []
     problems: list[str] = []
     if (tokens := config.token_file) is not None:

@@ -1,4 +1,4 @@
-"""Rules for the columns of a table: what its owner declares, and how cells become numbers."""
+"""Rules for the columns of a table: the owner's declarations, and how cells become numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Missing = Literal["refuse", "drop", "keep"]
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """What the owner declares about a column: a table of the TOML file, with these keys."""
+    """The owner's declarations about a column: a table of the TOML file, with these keys."""
 
     type: ColumnType | None = None
     """By default "integer" if all cells are, or else "real"."""
@@ -38,7 +38,7 @@ class ColumnRule:
     range: tuple[float | str, ...] | None = None
     """The smallest and the largest value that may occur; a mock is drawn between them."""
     missing: str | float | None = None
-    """What becomes of missing values: "refuse", "drop" the row, "keep" them as NaN, or a value in their place."""
+    """How to handle missing values: "refuse", "drop" the row, "keep" them as NaN, or a value in their place."""
 
     @classmethod
     def from_table(cls, name: str, table: object) -> ColumnRule:
@@ -103,7 +103,6 @@ class ColumnRule:
         return self._to_number(name, self.missing)
 
     def _to_number(self, name: str, value: object) -> float:
-        """Return a value of the configuration file as it is stored."""
         if type(value) is str and self.kind in ("category", "date", "boolean"):
             try:
                 return self.parser()(value)
@@ -240,7 +239,7 @@ def _require_range(where: str, column: Column, numbers: Numeric, rule: ColumnRul
 
 
 def draw(column: Column, rule: ColumnRule, rows: int, source: random.Random) -> Numeric:
-    """Return numbers for a mock, which depend on nothing but what is declared, and on the type of the column."""
+    """Return numbers for a mock, which depend only on the declarations, and on the type of the column."""
     is_real = column.type == "real"
     if rule.range is not None:
         low, high = rule.limits(column.name)

@@ -102,7 +102,6 @@ def run(args: argparse.Namespace) -> int | str:
 
 
 def _list_bans(config: WorkerConfig, as_json: bool) -> str:
-    """Return what is refused because it ended the process."""
     bans = _open_incidents(config)[1]
     if as_json:
         return json.dumps([ban.to_table() for ban in bans], indent=1)
@@ -110,7 +109,6 @@ def _list_bans(config: WorkerConfig, as_json: bool) -> str:
 
 
 def _lift(config: WorkerConfig, id: str) -> str:
-    """Allow something again; a running worker notices."""
     incidents, bans = _open_incidents(config)
     ban = next((ban for ban in bans if ban.id == id), None)
     if ban is None:
@@ -139,7 +137,7 @@ def _handle_signals(stop: Callable[[], object]) -> None:
 
 
 def _report(problems: list[str], as_json: bool) -> int | str:
-    """Print what is wrong with a configuration, and return the exit code or the text that nothing is."""
+    """Print the problems of a configuration and return the exit code, or return a message if there are none."""
     if as_json:
         print(json.dumps(problems, indent=1))  # noqa: T201  # the program that asked reads it
         return 1 if problems else 0
@@ -149,7 +147,6 @@ def _report(problems: list[str], as_json: bool) -> int | str:
 
 
 def _find_given(args: argparse.Namespace) -> Table:
-    """Return the options of the command line that replace entries of the configuration."""
     others = ("config", "check", "bans", "lift", "json", "example", "run", "parser")
     given = {name: value for name, value in vars(args).items() if value is not None and name not in others}
     if args.limits is not None:

@@ -56,7 +56,7 @@ class WorkerLimits:
     """The limits of the serving process, for all users together."""
 
     memory: int | None = None
-    """Bytes of data in memory; by default three quarters of what the machine or its control group has."""
+    """Bytes of data in memory; by default three quarters of the memory of the machine or its control group."""
     operation_seconds: float = 60
     """How long one operation may run until the process is ended and started again."""
     ban_seconds: float = 86_400
@@ -64,7 +64,7 @@ class WorkerLimits:
     session_seconds: float = 3600
     """How long the session of a client without a connection is kept."""
     message_bytes: int | None = None
-    """How many bytes one message may have; by default as many as its user may have on the worker."""
+    """Maximum bytes of one message; by default as many as its user may have on the worker."""
     connections: int = 1000
 
 
@@ -78,14 +78,13 @@ class WorkerConfig:
     page_port: int | None = None
     """The port of the page for the owner; None for no page."""
     page_hosts: tuple[str, ...] = ()
-    """Names of the page besides ``host``, those of the certificate, and localhost."""
+    """Names of the page in addition to ``host``, those of the certificate, and localhost."""
     trusted_proxy: tuple[str, ...] = ()
     """The addresses of proxies in front of the page, which say who asks and whether they use TLS."""
     framework: str | None = None
     """The only framework to serve; by default all that are installed, of which the first loads the data."""
     threads: int | None = None
-    """How many threads compute one operation; by default what the frameworks choose, usually one for each core, or as
-    many as the control group may use."""
+    """Threads for one operation; by default the choice of the frameworks, within the limit of the control group."""
     data: tuple[DataSource, ...] = ()
     token_file: Path | None = None
     cert: Path | None = None
@@ -109,7 +108,7 @@ class WorkerConfig:
     request_days: float = 30
     """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""
     on_request: str | None = None
-    """A command, or an http(s) address, that is told of each new release request."""
+    """A command, or an http(s) address, that is notified of each new release request."""
 
     @property
     def has_authentication(self) -> bool:

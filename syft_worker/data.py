@@ -23,7 +23,7 @@ from syft_worker.columns import ColumnRule
 from syft_worker.tables import TableFile, TableRules, draw_table, read_csv, read_parquet
 
 DRAW = "draw"
-"""The mock that a worker makes up itself, from what the owner declares about the columns."""
+"""The mock that a worker makes up itself, from the owner's declarations about the columns."""
 MAX_MOCK_ROWS = 1_000_000
 TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _LOADER = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
@@ -31,7 +31,7 @@ _LOADER = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 
 @dataclass(frozen=True)
 class DataSource:
-    """A file, or a loader, and what becomes of its tensors."""
+    """A file, or a loader, and the options for its tensors."""
 
     file: Path | None = None
     loader: str | None = None
@@ -43,13 +43,13 @@ class DataSource:
     columns: tuple[str, ...] | None = None
     """Which columns of a table to load; None for all."""
     schema: Mapping[str, ColumnRule] | None = None
-    """What is declared about columns, by name."""
+    """Declarations about columns, by name."""
     missing: str | float | None = None
-    """What becomes of missing values in columns for which ``schema`` does not say it; see ``ColumnRule.missing``."""
+    """How to handle missing values in columns without a rule in ``schema``; see ``ColumnRule.missing``."""
     mock: str | None = None
     """Data of the same form that is not real, for everybody: a file, a loader, or "draw"."""
     mock_rows: int = 100
-    """How many rows a mock that is drawn has."""
+    """Number of rows of a mock that is drawn."""
     name: str = ""
     """Identifies the data across restarts; by default the name of the file or loader."""
 
@@ -108,12 +108,12 @@ class DataSource:
 
     @property
     def rules(self) -> TableRules:
-        """What the owner says about the columns of a table."""
+        """The owner's rules for the columns of a table."""
         return TableRules(self.columns, self.schema, self.missing)
 
     @property
     def has_rules(self) -> bool:
-        """Whether the owner says anything about columns."""
+        """Whether the owner has rules for columns."""
         return not (self.columns is None and self.schema is None and self.missing is None)
 
     @property
@@ -166,7 +166,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "missing": ("a text or a number", _read_missing),
     "mock_rows": (f"a number from 1 to {MAX_MOCK_ROWS:,}", _read_rows),
 }
-"""What the options are that are not texts, and how they are read."""
+"""The options that are not texts, and how they are read."""
 
 
 def choose_backend(name: str | None = None) -> Backend:
@@ -284,7 +284,6 @@ def _unusable(source: DataSource, why: str, advice: str) -> ConfigurationError:
 
 
 def _read(source: DataSource, hook: FrameworkHook) -> Iterator[SourcePart]:
-    """Yield the tensors of a source."""
     value = _call(source) if source.file is None else _read_file(source.file, source, hook)
     if isinstance(value, TableFile):
         yield SourcePart("", hook.create_table(value.numbers), value.columns)

@@ -20,22 +20,22 @@ _MAX_SIGNATURE = 1024
 
 @dataclass
 class Estimate:
-    """What is known about all calls of one signature."""
+    """The known facts about all calls of one signature."""
 
     signature: str
     encoded: bytes
     is_inferred: bool = False
     """Whether the size of the result could be inferred."""
     bytes: int = 0
-    """The new memory for the result, and for what its graph keeps."""
+    """The new memory for the result, and for the tensors that its graph keeps."""
     count: int = -1
     """The number of tensors in the result; -1 if that is not known."""
     measured: int = -1
-    """Up to which size a single result need not be compared with the estimate, because such a one was."""
+    """The size up to which a single result was measured, so that it need not be compared with the estimate."""
 
 
 def infer(execution: Execution, known: Estimate) -> None:
-    """Find out what the result of an operation needs; that may fail badly."""
+    """Infer the memory and the results of an operation; the inference itself may crash."""
     call = map_leaves(_to_form, (execution.args, execution.kwargs))
     size = execution.framework.infer_size(execution.op, *call)
     if size is not None:

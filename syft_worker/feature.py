@@ -1,4 +1,4 @@
-"""What a worker's owner needs registers: the desk, where peers ask and the owner decides, and errors of quotas."""
+"""Registers the desk, where peers ask and the owner decides, and errors of quotas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incidents: which commands ended the serving process, and what is refused because of that: to whom, and until when.
+"""Incidents: the commands that ended the serving process, and the bans that follow for their users.
 
 A ban is never recorded. It follows from the incidents of one user in the last ``limits.ban_seconds``:
 
@@ -33,10 +33,10 @@ from syft_worker.logs import log_event
 NAME = "incidents.json"
 """The file in the store."""
 MAX_INCIDENTS, MAX_OF_USER = 1_000, 100
-"""How many incidents are kept, of all users and of each; the oldest are forgotten."""
+"""Maximum number of incidents that are kept, of all users and of each; the oldest are forgotten."""
 _FORMAT = 2
 _OPERATION = "("
-"""Is in the name of every command that can be refused by its signature."""
+"""Part of the name of every command that can be refused by its signature."""
 _log = logging.getLogger(__name__)
 
 
@@ -62,7 +62,7 @@ class Incident:
 
 @dataclass(frozen=True)
 class Ban:
-    """What a user may not do, and until when."""
+    """A ban of a user, from one command or from connecting, and its end."""
 
     user: str
     operation: str
@@ -73,7 +73,7 @@ class Ban:
 
     @property
     def id(self) -> str:
-        """What names the ban to those who lift it."""
+        """Identifies the ban to those who lift it."""
         return hashlib.sha256(f"{self.user}\n{self.operation}".encode()).hexdigest()[:12]
 
     @property
@@ -82,7 +82,7 @@ class Ban:
         return f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime(self.until))} UTC"
 
     def cells(self) -> tuple[str, ...]:
-        """Return what is shown about the ban: its id, the user, what is refused, why, and until when."""
+        """Return the cells of the ban: its id, the user, the refused command, the reason, and the end."""
         refused = self.operation or "to connect"
         return self.id, *map(one_line, (self.user, refused, self.why)), to_moment(self.until)
 
@@ -123,7 +123,6 @@ class Incidents:
         return iter(sorted(known, key=lambda incident: incident.when))
 
     def _select(self, incidents: Iterable[Incident]) -> list[Incident]:
-        """Return those that are not too old to count."""
         start = time.time() - self.seconds
         return [incident for incident in incidents if incident.when > start]
 
@@ -170,7 +169,7 @@ class Incidents:
         return find()
 
     def look_again(self) -> None:
-        """Read the file again if it has changed; if it is damaged, what is known applies."""
+        """Read the file again if it has changed; if it is damaged, keep the known incidents."""
         with suppress(ValueError):
             self.refresh()
 
@@ -227,7 +226,7 @@ class Incidents:
             except (OSError, ConfigurationError) as error:
                 problem = error
             except ValueError:
-                pass  # It is damaged, and what is known replaces it.
+                pass  # It is damaged, and the known incidents replace it.
             change()
             if self.file is not None and problem is None:
                 try:
@@ -264,7 +263,6 @@ def _lock(file: Path) -> Iterator[None]:
 
 
 def _limit(incidents: Iterable[Incident]) -> list[Incident]:
-    """Return the latest incidents of each user, and of all."""
     counts: Counter[str] = Counter()
     kept: list[Incident] = []
     for incident in reversed([*incidents]):

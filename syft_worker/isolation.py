@@ -34,11 +34,11 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 @dataclass(frozen=True)
 class Isolation:
-    """What a process needs: everything else is taken away."""
+    """The rights that a process keeps; everything else is taken away."""
 
     memory: int
     files: int
-    """How many connections it may have."""
+    """Maximum number of connections."""
     reads: Sequence[Path] = ()
     writes: Sequence[Path] = ()
     connects: bool = False
@@ -46,7 +46,7 @@ class Isolation:
 
 
 def isolate(needs: Isolation) -> list[str]:
-    """Apply what this system supports to all threads that this thread starts; return what was applied."""
+    """Apply the restrictions that this system supports to all threads that this thread starts; return them."""
     steps: list[tuple[str, Callable[[Isolation], bool]]] = [
         ("limits", _limit_resources),
         ("no-new-privileges", _forbid_privileges),
@@ -157,7 +157,7 @@ def _allow(rules: int, path: Path, rights: int) -> None:
 
 
 def _system_paths() -> Iterable[Path]:
-    """Return what Python and the frameworks may still have to read: modules, libraries, time zones, certificates."""
+    """Return the paths that Python and the frameworks may still read: modules, libraries, time zones, certificates."""
     python = {*sys.path, sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
     system = (
         *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ssl", "/etc/pki"),

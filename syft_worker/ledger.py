@@ -65,7 +65,6 @@ def _to_text(args: argparse.Namespace, lines: list[JournalLine]) -> str:
 
 
 def _users_of(entry: Entry) -> list[str]:
-    """Return the user, and those on whose behalf the user asked."""
     return entry.user.split(" through ")
 
 

@@ -25,14 +25,12 @@ def log_event(log: logging.Logger, level: int, text: str, **fields: object) -> N
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return the time, the level, the text and the fields."""
         fields = "".join(f" {name}={one_line(str(value))}" for name, value in getattr(record, "fields", {}).items())
         return f"{_time(record)} {record.levelname} {one_line(_text(record))}{fields}"
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return the same as one JSON object."""
         line = {"time": _time(record), "level": record.levelname, "logger": record.name, "event": _text(record)}
         return json.dumps({**line, **getattr(record, "fields", {})}, default=str)
 

@@ -1,7 +1,7 @@
 """Machine: how much memory and how many processors this process may use, with the limits of its control groups.
 
 Both versions of control groups are read, where the system has mounted them. A limit of a group applies to all groups in
-it, so the smallest one on the way up counts. What is missing or unreadable limits nothing.
+it, so the smallest one on the way up counts. A missing or unreadable limit is none.
 """
 
 from __future__ import annotations
@@ -88,13 +88,11 @@ def _find_groups(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
 
 
 def _read_paths(root: Path) -> dict[str, PurePosixPath]:
-    """Return the group of this process for each controller; that of version 2 has an empty name."""
     lines = [line.split(":", 2) for line in _read(root / "proc/self/cgroup").splitlines()]
     return {name: PurePosixPath(line[2]) for line in lines if len(line) == 3 for name in line[1].split(",")}
 
 
 def _read_mounts(root: Path) -> Iterator[tuple[str, list[str], PurePosixPath, PurePosixPath]]:
-    """Yield the version, the controllers, the top group and the folder of each mount of control groups."""
     for line in _read(root / "proc/self/mountinfo").splitlines():
         mount, _, source = line.partition(" - ")
         fields, options = mount.split(" "), source.split(" ")

@@ -8,7 +8,7 @@ from html import escape
 from syft_core.printing import printable
 
 MAX_CELL = 300
-"""How many characters of a text a cell of a table shows: peers choose some of the texts."""
+"""Maximum characters of a text in a cell of a table: peers choose some of the texts."""
 _VOID = frozenset({"input", "meta"})
 
 

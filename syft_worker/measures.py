@@ -62,7 +62,7 @@ class Seen:
     def __init__(self) -> None:
         self._seen: set[tuple[str, int | str]] = set()
         self.stored: set[int | str] = set()
-        """The memory of all objects, whoever has them."""
+        """The memory of all objects of all users."""
 
     def add(self, user: str, value: object) -> int:
         """Return the memory of a value that was not counted for a user before."""

@@ -69,7 +69,7 @@ class Meter:
         return answer
 
     def _require_allowed(self, account: Account, execution: Execution, known: Estimate | None) -> Estimate:
-        """Raise if a user may not run an operation with these operands; return what is known about its signature."""
+        """Raise if a user may not run an operation with these operands; return the estimate of its signature."""
         op = execution.op
         if account.allowance.tier == "reviewed" != op.tier:
             why = f"user {account.user!r} may run only reviewed operations; ask the owner"
@@ -80,7 +80,7 @@ class Meter:
         return known
 
     def _describe(self, account: Account, execution: Execution) -> Estimate:
-        """Return what is known about a signature, after recording it: the inference itself may fail badly."""
+        """Return the estimate of a signature, after recording it: the inference itself may crash."""
         op = execution.op
         signature = write_signature(op, signature_of(op, execution.args, execution.kwargs))
         known = Estimate(signature, signature.encode(errors="replace"))
@@ -90,7 +90,6 @@ class Meter:
         return note(execution.memo, Estimate, known)
 
     def _guess(self, account: Account, execution: Execution) -> tuple[int, int]:
-        """Return the bytes and the number of results of an operation for which they cannot be inferred."""
         op, framework = execution.op, execution.framework
         if not op.accumulates:
             return 0, 1 if execution.count < 0 else execution.count
@@ -102,9 +101,9 @@ class Meter:
         return bytes_beyond([leaf for leaf in found or () if keeps_gradient(leaf) and leaf.grad is None], ()), 0
 
     def _run_special(self, proceed: Stage, account: Account, execution: Execution, needed: Amounts) -> Nested:
-        """Run an operation that lets others go first, or of which the memory cannot be inferred.
+        """Run an operation that yields its turn, or whose memory cannot be inferred.
 
-        What the first kind needs stays reserved. The second is undone if what it writes to grows too large.
+        The former keeps its reservation. The latter is undone if an operand that it writes to grows too large.
         """
         if execution.op.process is not None:
             with Reservation(account.held, needed):
@@ -121,14 +120,14 @@ class Meter:
     def _compare(
         self, account: Account, execution: Execution, known: Estimate, estimated: Amounts, answer: Nested
     ) -> None:
-        """Compare the results of an operation with their estimate, and add the difference to what the user has."""
+        """Compare the results of an operation with their estimate, and charge the difference to the user."""
         accounts, store, kind = self._accounts, self._worker.object_store, type(answer)
         if kind is Placed or kind is Stored:
             entries: list[Stored] = [store.entry(answer.id) if kind is Placed else answer]
         else:
             parts = [part for part in leaves(answer) if type(part) is Placed or type(part) is Stored]
             entries = [part if type(part) is Stored else store.entry(part.id) for part in parts]
-        if kind is not Stored:  # Those of the steps of a plan have no ids.
+        if kind is not Stored:  # Results of the steps of a plan have no ids.
             for entry in entries:
                 account.leases += 1
                 entry.is_counted = True
@@ -141,12 +140,12 @@ class Meter:
             known.bytes = max(known.bytes, actual)
             known.measured = min(_measure_plain(execution, values), known.bytes)
         elif any(getattr(end, "requires_grad", False) for end in ends_of(values)):
-            account.bytes = inf  # What its graph keeps is counted before the next command that needs some.
+            account.bytes = inf  # Memory kept by its graph is counted before the next command that needs some.
         accounts.add(account, execution.op.name, entries, more)
 
 
 def _measure_plain(execution: Execution, values: list[Any]) -> int:
-    """Return the size of a single result of which a form is known, so that it says what it needs; otherwise -1."""
+    """Return the size of a single result whose form is known, so that it determines the size; otherwise -1."""
     if len(values) != 1 or execution.framework.form_of(values[0]) is None:
         return -1
     return int(values[0].nbytes)

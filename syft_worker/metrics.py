@@ -80,7 +80,6 @@ def _measure_disks(ledger: Journal | None, files: Files) -> dict[str, int]:
 
 
 def _describe_expiry(files: Files) -> list[tuple[str, str, str, dict[str, int]]]:
-    """Return when the certificate and the first of the valid tokens expire, in seconds since 1970."""
     described = []
     if files.cert is not None and files.cert.exists() and (validity := read_validity(files.cert)) is not None:
         end = {"": int(validity[1].timestamp())}

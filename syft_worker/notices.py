@@ -1,4 +1,4 @@
-"""Notices: tell somebody that a release request waits, by a command or a webhook of the owner.
+"""Notices: announce waiting release requests, by a command or a webhook of the owner.
 
 The supervisor does this: the serving process may neither start programs nor open connections.
 """
@@ -24,10 +24,10 @@ from syft_worker.desk.requests import ReleaseRequest
 from syft_worker.logs import log_event
 
 MAX_WAITING = 100
-"""How many notices wait while a command or an address is slow; further ones are only logged."""
+"""Maximum number of notices that wait while a command or an address is slow; further ones are only logged."""
 SECONDS = 30
 MAX_TEXT = 300
-"""How many characters of each text a notice contains, so that it fits into one write to a pipe."""
+"""Maximum characters of each text in a notice, so that it fits into one write to a pipe."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,7 +47,7 @@ def require_target(target: str) -> None:
 
 
 def make_notice(worker: str, request: ReleaseRequest) -> bytes:
-    """Return what the serving process tells the supervisor: one line of JSON, without values."""
+    """Return a notice from the serving process to the supervisor: one line of JSON, without values."""
     names = ("id", "user", "form", "computed_from", "reason", "asked", "digest", "asked_by_owner")
     table = {name: value for name, value in request.to_table().items() if name in names}
     short = {name: printable(value)[:MAX_TEXT] if isinstance(value, str) else value for name, value in table.items()}
@@ -55,7 +55,7 @@ def make_notice(worker: str, request: ReleaseRequest) -> bytes:
 
 
 def send_notice(handle: int, line: bytes) -> None:
-    """Write a line to the pipe of the supervisor; a request does not fail because nobody learns of it."""
+    """Write a line to the pipe of the supervisor; a request does not fail because its notice does."""
     with suppress(OSError):
         os.write(handle, line)
 
@@ -85,7 +85,7 @@ class Notifier:
                 log_event(_log, logging.ERROR, "nobody was told of a request", id=notice.get("id"), why=_explain(error))
 
     def _start(self, data: bytes) -> None:
-        """Run the command with the notice on its standard input; nothing of it is part of the command line."""
+        """Run the command with the notice on its standard input; no part of it is on the command line."""
         subprocess.run(  # noqa: S603  # the command of the owner
             shlex.split(self._target), input=data + b"\n", timeout=SECONDS, check=True, capture_output=True
         )
@@ -98,7 +98,7 @@ class Notifier:
 
 
 def _explain(error: Exception) -> str:
-    """Return why a notice failed, without the command or the address, in which there may be a password."""
+    """Return why a notice failed, without the command or the address, which may contain a password."""
     if isinstance(error, subprocess.CalledProcessError):
         return f"the command ended with exit code {error.returncode}"
     if isinstance(error, subprocess.TimeoutExpired):

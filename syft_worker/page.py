@@ -49,23 +49,23 @@ from syft_worker.views import LOCK_SECONDS
 
 _log = logging.getLogger(__name__)
 MAX_BODY = 8192
-"""How many bytes the body of a request may have."""
+"""Maximum bytes of the body of a request."""
 MAX_CONNECTIONS = 32
-"""How many requests are answered at the same time."""
+"""Maximum number of requests that are answered at the same time."""
 READ_SECONDS, REQUEST_SECONDS = 10, 30
 """How long a client may pause within a request, and how long a request may take."""
 SIGNED_IN_SECONDS = 8 * 3600
 MAX_SIGNED_IN = 1000
 MAX_REASON = 500
 MAX_LEDGER = 64 * 2**20
-"""How many bytes of a ledger are downloaded at most; the latest."""
+"""Maximum bytes of a ledger that are downloaded: the latest."""
 T = TypeVar("T")
 Headers: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request, as far as it matters here."""
+    """A request, with the parts that the page uses."""
 
     method: str
     path: str
@@ -127,10 +127,7 @@ class SignIns:
         return cookie
 
     def find(self, cookie: str) -> Credentials | None:
-        """Return the credentials of a session cookie, or None if it is unknown or has expired.
-
-        Each request checks to whom the credentials belong.
-        """
+        """Return the credentials of a session cookie, or None if it is unknown or expired; the caller checks them."""
         credentials, until = self._known.get(_digest(cookie), (None, 0.0))
         if credentials is not None and self._clock() >= until:
             self.remove(cookie)
@@ -153,7 +150,7 @@ class Page:
         host: the address to listen on; by default that of the server.
         listener: a socket that listens already, and is shared with a supervisor.
         restarts: how often the supervisor has started the worker again.
-        names: the names by which browsers may ask for the page, besides the address it listens on and this machine's.
+        names: other names by which browsers may ask for the page, besides its address and this machine's name.
         proxies: the addresses of proxies that add ``X-Forwarded-For`` and ``X-Forwarded-Proto`` to each request.
         files: the files of the worker whose expiry and disk the metrics show.
         on_lift: is called when an owner allows again what was refused because it had ended the process.
@@ -215,7 +212,7 @@ class Page:
             self._http.server_close()
 
     def _keep_house(self) -> None:
-        """Measure the speed of the worker every second, and end requests that take too long."""
+        """Measure the speed of the worker every second, and end slow requests."""
         before, then = self.server.worker.stats.operations, time.monotonic()
         while not self._stopping.wait(1):
             count, now = self.server.worker.stats.operations, time.monotonic()
@@ -246,7 +243,7 @@ class Page:
             return refusal.response
 
     def locate(self, address: str, headers: Message) -> tuple[str, bool]:
-        """Return the address of a browser and whether it uses TLS, as far as a trusted proxy says so."""
+        """Return the address of a browser and whether it uses TLS, as reported by a trusted proxy."""
         if address not in self._proxies:
             return address, self.server.tls is not None
         forwarded = ",".join(headers.get_all("X-Forwarded-For", ())).split(",")[-1].strip()
@@ -286,7 +283,7 @@ class Page:
         cookie = self._cookie_of(request) or secrets.token_urlsafe(32)
         headers = {} if self._cookie_of(request) else self._set_cookie(request, cookie)
         worker, name = self.server.worker, (request.method, path)
-        with suppress(RefusalError):  # It computes for long: the next visit closes what has expired.
+        with suppress(RefusalError):  # It computes for long: the next visit closes expired requests.
             self._locked(releases_of(worker).requests.expire, LOCK_SECONDS)
         if name == ("GET", "/"):
             csrf, query = self._csrf_of(cookie), request.query
@@ -303,7 +300,6 @@ class Page:
         return self._withdraw(request, path, owner)
 
     def _withdraw(self, request: PageRequest, path: str, owner: Identity) -> Response:
-        """Revoke a rule, or lift a ban; there are no other pages."""
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
             revoke = partial(releases_of(self.server.worker).approvals.revoke, rule[1], owner.user)
             return self._change(revoke, "revoked a rule", owner)
@@ -314,7 +310,6 @@ class Page:
     def _respond_about(
         self, request: PageRequest, id: str, verb: str | None, cookie: str, headers: Headers, owner: Identity
     ) -> Response:
-        """Show a release request, or decide on it."""
         found = next((r for r in releases_of(self.server.worker).requests if r.id == id), None)
         if found is None:
             raise _refuse(404, "there is no such request")
@@ -329,7 +324,6 @@ class Page:
     def _show(
         self, request: PageRequest, found: ReleaseRequest, cookie: str, headers: Headers, looks: Identity | None = None
     ) -> Response:
-        """Return the page of a request; with the values if an owner ``looks`` at them, which is recorded."""
         worker = self.server.worker
         values = None if looks is None else self._locked(lambda: look_at(worker, found, looks.user))
         shown = describe_request(worker, found)
@@ -345,7 +339,6 @@ class Page:
         return self._change(change, f"request {TRANSITIONS[verb][2]}", owner, id=found.id)
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
-        """Add a rule for what a request asks for, and approve the request."""
         worker = self.server.worker
         conditions: Table = suggest_conditions(worker, found)
         if not form.get("count", "").strip():
@@ -367,7 +360,6 @@ class Page:
         return self._change(change, "added a rule", owner, id=found.id)
 
     def _lift(self, id: str, owner: Identity) -> Response:
-        """Allow again what was refused because it had ended the process."""
         guard = self.server.worker.guard
         ban = next((ban for ban in getattr(guard, "bans", ()) if ban.id == id), None)
         if ban is None:
@@ -385,7 +377,6 @@ class Page:
         return _redirect("/")
 
     def _locked(self, act: Callable[[], T], seconds: float = READ_SECONDS) -> T:
-        """Do something under the lock of the worker; errors are answers."""
         worker = self.server.worker
         if not worker.lock.wait(seconds=seconds):
             raise _refuse(503, "the worker is computing; try again later")
@@ -409,7 +400,7 @@ class Page:
         shown = text.partition("\n")[2] if start else text
         return Response(shown, type="application/jsonl", headers={**headers, "Content-Disposition": name})
 
-    # --- who is it?
+    # --- authentication
 
     def _login(self, request: PageRequest) -> Response:
         if request.method == "GET":
@@ -430,7 +421,7 @@ class Page:
         return views.login(self.server.worker.id, self._csrf_of(cookie), error)
 
     def _require_admin(self, request: PageRequest) -> Identity:
-        """Return who makes a request: by its token, by its cookie, or by its certificate."""
+        """Return the administrator who makes a request, known by its token, its cookie or its certificate."""
         if request.token is not None:
             identity = self._authenticate_bearer(request)
         else:
@@ -451,7 +442,7 @@ class Page:
         return self._authenticate(request, Credentials(request.token, request.certificate))
 
     def _authenticate(self, request: PageRequest, credentials: Credentials) -> Identity | None:
-        """Return who presents credentials. Only wrong ones are throttled: others at the address may have right ones."""
+        """Return the owner of credentials. Only wrong ones are throttled: others at the address may have right ones."""
         identity = self.server.authenticate(credentials)
         if identity is None:
             if pause := self.throttle.wait_for(request.address):
@@ -549,7 +540,6 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self.shutdown_request(request)
 
     def note_arrival(self, request: socket.socket) -> None:
-        """Note that a request has arrived as a whole."""
         self._unread.pop(request, None)
 
     def _forget(self, *sockets: socket.socket) -> None:
@@ -577,11 +567,9 @@ class _HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
                 self.shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an unexpected error; the page goes on."""
         _log.exception("cannot answer a request from %s", client_address[0])
 
     def end_slow_requests(self) -> None:
-        """Disconnect clients whose requests take too long."""
         now = time.monotonic()
         for sock, deadline in list(self._open.items()):
             if now > deadline:

@@ -1,4 +1,4 @@
-"""The plugin of what an owner runs: the desk, where peers ask and the owner decides, and the commands of operators."""
+"""The plugin for owners: the desk, where peers ask and the owner decides, and the commands of operators."""
 
 from __future__ import annotations
 

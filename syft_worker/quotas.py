@@ -33,11 +33,11 @@ from syft_worker.recorder import UsageRecorder
 PATIENCE = 10.0
 """The longest delay, in seconds, of a user who exceeds a rate; beyond it the command fails."""
 MAX_COPIES = 1 << 30
-"""How many bytes may leave with one message at most, if the objects do not take that much memory anyway."""
+"""Maximum bytes that leave with one message, unless the objects themselves take more memory."""
 
 
 class QuotaGuard:
-    """The guard of a served worker: quotas of users, refused signatures, and the record of what is executing."""
+    """The guard of a served worker: quotas of users, refused signatures, and the record of running commands."""
 
     def __init__(
         self,
@@ -49,14 +49,13 @@ class QuotaGuard:
         self._worker = worker
         self._accounts = Accounts(worker, users)
         self._incidents = Incidents(0) if incidents is None else incidents
-        """What ended earlier processes."""
         self._recorder = UsageRecorder(self._accounts, activity)
         self.watch, self.rest = self._recorder.watch, self._recorder.rest
         self.pause, self.resume = self._recorder.pause, self._recorder.resume
         self.meter = Meter(worker, self._accounts, self._recorder, self._incidents).run
 
     def configure(self, users: Mapping[str, Allowance]) -> None:
-        """Use other quotas from now on; what users have stays."""
+        """Use other quotas; users keep their holdings."""
         self._accounts.configure(users)
 
     def account_of(self, user: str) -> Account:
@@ -72,12 +71,12 @@ class QuotaGuard:
 
     @property
     def bans(self) -> list[Ban]:
-        """What is refused because it has ended the process."""
+        """The bans of commands that have ended the process."""
         self._incidents.look_again()
         return self._incidents.list_bans(lambda user: self._accounts.allowance_of(user).crashes)
 
     def lift(self, ban: Ban) -> None:
-        """Refuse it no more; the supervisor, which keeps the record, must be told."""
+        """Lift a ban here; the supervisor, which keeps the record, must be told."""
         self._incidents.forget(ban)
 
     def forget(self, peer: Id) -> None:
@@ -100,7 +99,7 @@ class QuotaGuard:
         return self.account_of(user).allowance.bytes
 
     def admit(self, peer: Peer, number: int) -> float:
-        """Take note of the next batch; return how many seconds the client has to wait for its rates."""
+        """Start the next batch; return the seconds that the client has to wait for its rates."""
         self._recorder.batch.number = number
         account, _ = self._accounts.find(peer)
         return min(max(account.cpu.wait(), account.messages.wait()), PATIENCE)
@@ -126,7 +125,7 @@ class QuotaGuard:
         return answer
 
     def hold(self, message: Message, sender: Peer) -> Reservation:
-        """Reserve what a message that waits or gives turns needs, with the tensors in it; raise unless it fits."""
+        """Reserve the memory of a message that waits or gives turns, with the tensors in it; raise unless it fits."""
         account, _ = self._accounts.find(sender)
         needed = Amounts() if type(message) is Run else self._require_amounts(account, message)
         if given := bytes_of_message(message):
@@ -135,7 +134,7 @@ class QuotaGuard:
         return Reservation(account.held, needed)
 
     def _watch(self, doing: bytes, sender: Peer, function: Function, *args: object) -> Outcome:
-        """Let a command run; also add what it has stored if it fails."""
+        """Run a command; also charge the objects it stored if it fails."""
         try:
             return self.watch(doing, sender, function, *args)
         except BaseException:
@@ -143,7 +142,6 @@ class QuotaGuard:
             raise
 
     def _require_rates(self, message: Message, sender: Peer) -> None:
-        """Raise if a rate is exceeded."""
         account, _ = self._accounts.find(sender)
         allowance = account.allowance
         for bucket, limit, what in (
@@ -155,7 +153,7 @@ class QuotaGuard:
         account.messages.use(1)
 
     def _require_amounts(self, account: Account, message: Message) -> Amounts:
-        """Raise unless a message fits the quotas; return what it needs until its results are stored."""
+        """Raise unless a message fits the quotas; return the amounts it needs until its results are stored."""
         facts, here = message.facts, self._worker.id
         doing = f"store object {message.id!r}" if type(message) is Store else _describe(message)
         copied, sent = facts.copies(message, here), facts.sends(message, here)
@@ -166,10 +164,10 @@ class QuotaGuard:
         return Amounts(objects, size, self._require_departure(account, sent, doing) if sent else 0)
 
     def _require_departure(self, account: Account, ids: tuple[Id, ...], doing: str) -> int:
-        """Raise if copies of objects that leave exceed the quota, together with those that are leaving already.
+        """Raise if copies of leaving objects, together with those that are leaving already, exceed the quota.
 
-        Objects that have more than that may leave alone, but nothing that makes more of them: a view may repeat
-        elements, a message its objects.
+        Larger objects may leave alone, but nothing may multiply them: a view may repeat elements, a message its
+        objects.
         """
         size, limit, leaving = self._measure(ids), account.allowance.bytes, account.reserved.copies
         limit = MAX_COPIES if limit is None else min(limit, MAX_COPIES)
@@ -180,7 +178,7 @@ class QuotaGuard:
         return size
 
     def _settle(self, account: Account, message: Message, answer: Any) -> None:
-        """Add what a message has created to what its sender has; drop it and raise if it exceeds a quota."""
+        """Charge the objects that a message has created to its sender; drop them and raise if they exceed a quota."""
         facts, here = message.facts, self._worker.id
         account.leases += len(answer) if type(message) is Search and answer else facts.leases(message)
         copied, replaced = facts.copies(message, here), self._find_objects(facts.replaces(message, here))
@@ -194,7 +192,7 @@ class QuotaGuard:
         self._accounts.add_stored(account, _describe(message))
 
     def reserve(self, sender: Peer, name: str, amounts: Amounts) -> Reservation:
-        """Hold what a command needs while it runs, and what its results need; raise unless it fits."""
+        """Reserve the needs of a command while it runs, and of its results; raise unless they fit."""
         account, _ = self._accounts.find(sender)
         self._accounts.require(account, name, amounts.objects, amounts.bytes)
         return Reservation(account.held, amounts)
@@ -212,7 +210,6 @@ class QuotaGuard:
         return [entry for entry in map(self._worker.object_store.get, ids) if entry is not None]
 
     def _measure(self, ids: tuple[Id, ...]) -> int:
-        """Return how many bytes copies of objects have."""
         return sum([bytes_of_copy(entry.value) for entry in self._find_objects(ids)])
 
 

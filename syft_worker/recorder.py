@@ -1,4 +1,4 @@
-"""Record what a worker is executing, and charge its user for the time."""
+"""Record the command that a worker is executing, and charge its user for the time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Paused(NamedTuple):
     """A command that does not have the lock of the worker."""
 
     depth: int
-    """How many commands were being executed, one inside the other."""
+    """Number of commands that were being executed, one inside the other."""
     doing: tuple[bytes, bytes]
     """Who executes what."""
     since: float
@@ -36,9 +36,9 @@ class UsageRecorder:
     def __init__(self, accounts: Accounts, activity: Activity | None) -> None:
         self._accounts, self.activity = accounts, activity
         self.depth = 0
-        """How many commands are being executed, one inside the other."""
+        """Number of commands that are being executed, one inside the other."""
         self.since = 0.0
-        """The processor time of this thread for which nobody has been charged yet, if rates are limited."""
+        """The processor time of this thread up to which it has been charged, if rates are limited."""
         self.batch = _Batch()
         """The number of the batch that this thread executes."""
         self._doing = b"", b""
@@ -57,13 +57,13 @@ class UsageRecorder:
             self.end(account)
 
     def record(self, sender: Peer, operation: bytes) -> None:
-        """Record what is executed next."""
+        """Record the next command."""
         if operation:
             _, who = self._accounts.known.get(sender) or self._accounts.find(sender)
             self.begin(who, operation)
 
     def begin(self, who: bytes, operation: bytes) -> None:
-        """Record what is executed next for somebody."""
+        """Record the next command, for a user."""
         if self.activity is not None:
             self._doing = who, operation
             self.activity.begin(who, self.batch.number, operation)
@@ -95,7 +95,7 @@ class UsageRecorder:
             self.begin(*doing)
 
     def rest(self, sender: Peer) -> None:
-        """Wait as long as a user exceeds a rate, unless nobody waits for the result."""
+        """Wait as long as a user exceeds a rate, unless no client waits for the result."""
         account, _ = self._accounts.find(sender)
         while seconds := account.cpu.wait():
             sleep(min(seconds, 1.0))

@@ -78,7 +78,6 @@ def _run(args: argparse.Namespace, run: Callable[[argparse.Namespace, Desk], obj
 
 @contextmanager
 def _open_desk(args: argparse.Namespace) -> Iterator[Desk]:
-    """Connect to a worker as its owner."""
     # They load the libraries of the network, which other commands do not need.
     from syft_core.network.address import Address  # noqa: PLC0415
     from syft_core.network.client import WebsocketLocation  # noqa: PLC0415
@@ -204,7 +203,7 @@ def _to_table(rules: Sequence[Table]) -> str:
 
 
 def _to_date(text: str) -> str:
-    """Return a date as it is, and a time from now as a date and a time."""
+    """Return a date unchanged, and a time from now as a date and a time."""
     if text[-1:] not in "mhd":
         return text
     return datetime.fromtimestamp(time.time() + (parse_lifetime(text) or 0)).isoformat(timespec="seconds")

@@ -55,7 +55,7 @@ from syft_worker.storage import Storage
 from syft_worker.tokens import TokenFile
 
 HANDSHAKE_STACK = 1 << 19
-"""How many bytes the stack of a thread has until its client has authenticated: it counts towards the memory limit."""
+"""Stack size in bytes of a thread until its client has authenticated: it counts towards the memory limit."""
 CLOSE_SECONDS = 1.0
 """How long to wait for the lock of the worker before its files are closed."""
 _log = logging.getLogger(__name__)
@@ -73,7 +73,6 @@ def main() -> NoReturn:
 
 
 def _serve() -> int:
-    """Serve until asked to stop; return the exit code."""
     end_with_parent()
     with open(0, "rb", buffering=0, closefd=False) as stdin:
         given = json.loads(stdin.readline())
@@ -107,7 +106,7 @@ def _serve() -> int:
 
 
 def _close(worker: BaseWorker, close: Callable[[], None]) -> int:
-    """Write what is not on disk yet; return the exit code."""
+    """Write unsaved data; return the exit code."""
     if not worker.lock.wait(seconds=CLOSE_SECONDS):
         log_event(_log, logging.WARNING, "an operation did not finish; all that clients were told is on disk")
         worker.ledger.close()
@@ -174,7 +173,7 @@ def _try_to_reload(line: bytes, reload: Callable[[WorkerConfig], None]) -> None:
 
 
 def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
-    """Use what may change while a worker is served: certificates, users and rules."""
+    """Apply settings that may change while a worker is served: certificates, users and rules."""
     if config.cert is not None and server.tls is not None:
         make_server_context(config.cert, config.key, config.client_ca)  # Raises unless all of them can be used.
         server.tls.load_cert_chain(str(config.cert), None if config.key is None else str(config.key))
@@ -186,7 +185,6 @@ def _reload(worker: BaseWorker, server: Server, config: WorkerConfig) -> None:
 
 
 def _warn(config: WorkerConfig) -> None:
-    """Log what an owner should change."""
     if config.cert is not None and (problem := check_validity(config.cert)) is not None:
         log_event(_log, logging.WARNING, problem)
     if (config.limits.memory or 0) > (most := find_memory()):
@@ -197,7 +195,7 @@ def _warn(config: WorkerConfig) -> None:
 
 
 class Authentication:
-    """Who connects: by token, by certificate, or by ``secret`` if the configuration has neither."""
+    """Authenticates clients: by token, by certificate, or by ``secret`` if the configuration has neither."""
 
     def __init__(self, config: WorkerConfig, secret: str | None) -> None:
         self._tokens = None if config.token_file is None else TokenFile(config.token_file)
@@ -205,7 +203,7 @@ class Authentication:
         self._secret = secret
 
     def authenticate(self, credentials: Credentials) -> Identity | None:
-        """Return who presents credentials; who presents a token is not known by a certificate instead."""
+        """Return the owner of credentials; if a token is given, the certificate is ignored."""
         token = credentials.token
         if token is not None and self._tokens is not None:
             return self._tokens.authenticate(token)
@@ -255,7 +253,6 @@ def _start_page(server: Server, names: tuple[str, ...], config: WorkerConfig, gi
 
 
 def _find_memory(config: WorkerConfig) -> int:
-    """Return how many bytes of memory the process may have."""
     return config.limits.memory or choose_memory()
 
 
@@ -266,7 +263,7 @@ def _list_needs(config: WorkerConfig) -> Isolation:
     return Isolation(
         memory=_find_memory(config),
         files=config.limits.connections,
-        reads=[file.parent for file in files if file is not None],  # A file that is replaced is another one.
+        reads=[file.parent for file in files if file is not None],  # A replaced file is a different file.
         writes=[Path(folder) for folder in folders if folder is not None],
         connects=bool(config.peers),
     )
@@ -279,4 +276,4 @@ def _wait_for_supervisor(stopping: threading.Event, reload: Callable[[WorkerConf
             _try_to_reload(line, reload)
     stopping.set()
     time.sleep(STOP_SECONDS)
-    os._exit(1)  # An operation does not end, and nobody else limits its time.
+    os._exit(1)  # An operation does not end, and nothing else limits its time.

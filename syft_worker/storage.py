@@ -57,7 +57,7 @@ class Storage:
         self._open = ExitStack()
         self._noted: dict[Id, None] = {}
         self._digests: dict[Id, bytes] = {}
-        """What was last written of each object on disk."""
+        """The digest of the last written state of each object on disk."""
         self._sources: dict[int, Source] = {}
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class Storage:
             raise
 
     def flush(self) -> None:
-        """Write what has changed; raise ``StorageError`` if an object cannot be written."""
+        """Write changes; raise ``StorageError`` if an object cannot be written."""
         failed: list[StorageError] = []
         while self._noted:
             id = next(iter(self._noted))  # In order: state that a plan creates is written before the plan itself.
@@ -92,7 +92,7 @@ class Storage:
             raise failed[0]
 
     def save_all(self) -> None:
-        """Write what the owner's own code has changed in objects on disk without the worker noticing."""
+        """Write changes that the owner's own code has made to objects on disk without the worker noticing."""
         with self._worker.lock:
             self._noted.update(dict.fromkeys(self._digests))
             self.flush()
@@ -190,7 +190,7 @@ class Storage:
             copy.refresh_status()
             find = partial(self._worker.object_store.get, copy.id)
             objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
-        # Files of the first two formats do not have what the asker says.
+        # Files of the first two formats do not have the facts about the sender.
         fields = {name: record[name] for name in _REQUEST_FIELDS if record["format"] > 2 or name not in _CLAIMS}
         lineage = frozenset([source for requested in objects for source in requested.copy.sources])
         peer = _unpack_peer(record["peer"]) or self._worker.peer
@@ -268,7 +268,7 @@ class Storage:
         return FailedSource(*fields) if kind == "failure" else fields[0]
 
     def _is_restored(self, tensor: Tensor) -> bool:
-        """Return whether data is there in a version that was changed later, which takes precedence."""
+        """Return whether a changed version of the data is already there, which takes precedence."""
         entry = self._worker.object_store.get(tensor.id)
         if entry is None:
             return False
@@ -285,7 +285,6 @@ class Storage:
 
 
 def _read(path: Path, what: str, unpack: Callable[[Table], T]) -> tuple[T, bytes]:
-    """Return what a file contains, and its digest."""
     try:
         data = memoryview(path.read_bytes())
         content, digest = data[:-_DIGEST], bytes(data[-_DIGEST:])

@@ -36,7 +36,7 @@ from syft_worker.machine import THREADS, choose_threads
 from syft_worker.notices import Notifier
 
 MAX_START_FAILURES = 3
-"""How often in a row the process may end before it is ready."""
+"""Maximum number of times in a row that the process may end before it is ready."""
 _POLL_SECONDS = 0.1
 _STABLE_SECONDS = 60
 """After this time, a crash counts as the first one."""
@@ -48,8 +48,6 @@ _log = logging.getLogger(__name__)
 
 
 class _Process:
-    """One serving process."""
-
     def __init__(
         self, given: Table, files: list[int], threads: int | None, hear: Callable[[Table], object] = bool
     ) -> None:
@@ -70,7 +68,6 @@ class _Process:
         self.send({**given, "ready": theirs})
 
     def send(self, table: Table) -> None:
-        """Write a line to the standard input of the process."""
         try:
             self._stdin.write(json.dumps(table).encode() + b"\n")
             self._stdin.flush()
@@ -96,7 +93,7 @@ class _Process:
             return None
 
     def stop(self, hurry: threading.Event) -> int:
-        """Let it end in order, unless that takes too long or ``hurry`` is set."""
+        """Let it end by itself, unless that takes too long or ``hurry`` is set."""
         self._process.terminate()
         deadline = time.monotonic() + STOP_SECONDS
         while time.monotonic() < deadline and not hurry.is_set():
@@ -105,7 +102,6 @@ class _Process:
         return self.kill()
 
     def kill(self) -> int:
-        """End it at once."""
         self._process.kill()
         return self._process.wait()
 
@@ -168,7 +164,7 @@ class Supervisor:
         return 0
 
     def stop(self) -> None:
-        """Ask ``run`` to stop the process and return; who asks again a second later does not want to wait for it.
+        """Ask ``run`` to stop the process and return; a call repeated after a second ends it at once.
 
         Some send one signal twice, to the process and to its group.
         """
@@ -265,7 +261,6 @@ class Supervisor:
             self._report(process, found, what)
 
     def _report(self, process: _Process, found: Executing, what: str) -> None:
-        """Say what a command did: in the log, and to its client."""
         ban = self._incidents.find_ban(found.user, found.operation)
         refused = "" if ban is None else f", and is refused to user {one_line(found.user)!r} until {ban.end}"
         log_event(
@@ -308,7 +303,6 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _name(operation: str) -> str:
-    """Return the operation, the command, or what was done with a message, as the subject of a sentence."""
     if "(" in operation:
         return f"the operation {operation}"
     return operation if " " in operation else f"the command {operation}"

@@ -21,7 +21,7 @@ _NO_RULE = ColumnRule()
 
 @dataclass(frozen=True)
 class TableRules:
-    """Which columns of a file to load, and what the owner declares about them."""
+    """The columns of a file to load, and the owner's declarations about them."""
 
     chosen: Sequence[str] | None = None
     """None for all columns."""

@@ -9,13 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 FREE = 5
-"""How many failures of one address have no consequence."""
+"""Number of failures of one address without consequence."""
 MAX_SECONDS = 60.0
 FORGET_AFTER = 600.0
 """Seconds without a failure after which an address starts again."""
 MAX_ADDRESSES = 10_000
 _PREFIX = 64
-"""How many bits of an IPv6 address name the network."""
+"""Number of bits of an IPv6 address that name the network."""
 
 
 class Throttle:
@@ -51,7 +51,7 @@ class Throttle:
 
 
 def _to_network(address: str) -> str:
-    """Return the network of an IPv6 address, and any other address as it is."""
+    """Return the network of an IPv6 address, and any other address unchanged."""
     try:
         parsed = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Views: what the page of a worker shows; names, forms and counts, but no values and no scripts."""
+"""Views: the pages of a worker; names, forms and counts, but no values and no scripts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from syft_worker.markup import Html, element, join, shorten, table
 
 T = TypeVar("T")
 MAX_ROWS = 20
-"""How many rows of each list are shown at once; links lead to the others."""
+"""Maximum rows of each list that are shown at once; links lead to the others."""
 MAX_GROUPS = 6
-"""How many groups of requests, and rules, are shown at once."""
+"""Maximum groups of requests, and rules, that are shown at once."""
 MAX_NAMES = 8
-"""How many columns of a table are named."""
+"""Maximum columns of a table that are named."""
 LOCK_SECONDS = 1
 """How long to wait for the lock of a worker that computes."""
 STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def login(worker: Id, csrf: str, error: str = "") -> Html:
 
 
 def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Table] | None = None) -> Html:
-    """Return the page on which an owner decides about a release request; ``values`` are summaries of what leaves."""
+    """Return the page on which an owner decides about a release request; ``values`` are summaries of the copies."""
     _, state, who, forms, sources, reason, answer = request.cells()
     facts = [
         ("asked by", f"{who}, with an owner's token" if request.is_of_owner else who),
@@ -146,7 +146,6 @@ _MARKED = ("warning", "data", "failed")
 
 
 def _summary(summary: Table) -> Html:
-    """Return what the owner sees of a value."""
     counts = summary.get("histogram")
     facts: list[tuple[str, str]] = [
         (name.replace("_", " "), element("strong", text, class_="error") if name in _MARKED else text)
@@ -166,14 +165,13 @@ def _summary(summary: Table) -> Html:
 
 
 def _to_text(value: Json) -> str:
-    """Return numbers with six digits: an owner does not read more."""
+    """Return numbers with six digits, which is enough for an owner."""
     if isinstance(value, list):
         return f"[{', '.join(map(_to_text, value))}]"
     return f"{value:.6g}" if type(value) is float else str(value)
 
 
 def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool) -> list[Html]:
-    """Return the forms with which an owner decides."""
     path = f"/requests/{request.id}"
     digest = element("input", type="hidden", name="digest", value=request.digest)
     if request.state == "approved":
@@ -192,7 +190,6 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
 
 
 def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -> list[Html]:
-    """Return the form that makes a rule of a request, if a rule can say what it asks for."""
     try:
         form = describe_forms(rule["form"])
     except ValueError:
@@ -225,7 +222,6 @@ def message(title: str, text: str) -> Html:
 
 
 def _threads() -> list[str]:
-    """Return with how many threads each framework computes, if it says so."""
     counts = {name: attached.first.attributes.count_threads() for name, attached in FrameworkHook._attached.items()}
     return [f"{name}: {one_line(str(count))} threads" for name, count in counts.items() if count is not None]
 
@@ -256,13 +252,11 @@ def _request_group(group: Sequence[ReleaseRequest]) -> Html:
 
 
 def _size(request: ReleaseRequest) -> str:
-    """Return how many numbers a request asks for, in words."""
     count = count_numbers(request.forms)
     return "" if count is None else f" ({count:,} {'number' if count == 1 else 'numbers'})"
 
 
 def _request_line(request: ReleaseRequest) -> Html:
-    """Return why and when something was asked for, and the link to decide on it."""
     times = f"asked {to_moment(request.asked_at)}"
     if request.expires_at is not None:
         times += f", expires {to_moment(request.expires_at)[:10]}"
@@ -287,7 +281,6 @@ def _closed_requests(requests: Sequence[ReleaseRequest], query: Mapping[str, str
 
 
 def _approvals(worker: BaseWorker, csrf: str, query: Mapping[str, str]) -> Html:
-    """Return the rules that can be used and, folded, those that cannot any more."""
     rules = list(releases_of(worker).approvals)[::-1]
     standing = [rule for rule in rules if rule.state == "standing"]
     ended = [rule for rule in rules if rule.state != "standing"]
@@ -310,7 +303,7 @@ def _rules(
     nothing: str,
     problems: Mapping[str, str] = MappingProxyType({}),
 ) -> Html:
-    """Return a table of rules; ``problems`` say of some why they can never be used."""
+    """Return a table of rules; ``problems`` explains why some of them can never be used."""
     rows = []
     shown, pages = _take_page(rules, query, name, MAX_GROUPS)
     for rule in shown:
@@ -347,7 +340,6 @@ def _objects(entries: Sequence[Stored], query: Mapping[str, str]) -> Html:
 
 
 def _describe(entry: Stored) -> str:
-    """Return the description of an object and, of a table, its first columns."""
     if entry.schema is None or not entry.schema.columns:
         return entry.description or ""
     names, parts = entry.schema.names, [entry.description] if entry.description else []
@@ -490,7 +482,6 @@ def _single(title: str, *children: Html) -> Html:
 def _take_page(
     rows: Sequence[T], query: Mapping[str, str], name: str, size: int = MAX_ROWS
 ) -> tuple[Sequence[T], Html]:
-    """Return the rows of a list that are shown, and links to those before and after them."""
     given = query.get(name, "")
     last = max(-(-len(rows) // size), 1)
     page = min(max(int(given), 1), last) if re.fullmatch("[0-9]{1,6}", given) else 1
@@ -508,7 +499,6 @@ def _take_page(
 
 
 def _fold(title: str, content: Html, query: Mapping[str, str], name: str, note: str = "") -> Html:
-    """Return a section that is open if the address names it."""
     heading = element("summary", element("h2", f"{title} ", element("small", note)))
     return element("section", element("details", heading, content, **({"open": ""} if name in query else {})))
 
@@ -535,7 +525,6 @@ def _badge(text: str, kind: str = "") -> Html:
 
 
 def _curve(speeds: Sequence[float]) -> Html:
-    """Return a curve of the last minute."""
     top = max([*speeds, 1.0])
     points = " ".join([f"{place},{25 - 24 * speed / top:.1f}" for place, speed in enumerate(speeds)])
     line = element("polyline", points=points, vector_effect="non-scaling-stroke", stroke_width="1.5")

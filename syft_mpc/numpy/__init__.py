@@ -1,1 +1,1 @@
-"""What encrypted computation needs of numpy: kernels and rules of its operations."""
+"""Encrypted computation on numpy: kernels, and rules of its operations."""

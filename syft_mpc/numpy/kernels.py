@@ -15,4 +15,3 @@ class NumpyKernels(NumpyLikeKernels):
 
 
 KERNELS = NumpyKernels()
-"""The kernels of this process."""

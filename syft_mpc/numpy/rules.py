@@ -1,7 +1,4 @@
-"""The rules of encoded numbers for numpy's functions that the tables of the core do not have.
-
-Importing this module registers them.
-"""
+"""Rules of encoded numbers for further functions of numpy; importing this module registers them."""
 
 from __future__ import annotations
 

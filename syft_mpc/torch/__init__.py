@@ -1,1 +1,1 @@
-"""What encrypted computation needs of torch: kernels, rules of its operations, methods of modules."""
+"""Encrypted computation on torch: kernels, rules of its operations, methods of modules."""

@@ -159,4 +159,3 @@ ACTIVATIONS: dict[str, Function] = {
     "linalg_inv_ex": invert,
     "_linalg_check_errors": check_nothing,
 }
-"""By kernel."""

@@ -13,7 +13,7 @@ from syft_mpc.kernels import BLOCK, DIGIT_BITS, Array, Kernels, NumpyLikeKernels
 from syft_mpc.products import Product
 
 PARALLEL = 1 << 30
-"""From how many products of elements on a matrix product may use all threads of torch."""
+"""Matrix products of at least this many products of elements may use all threads of torch."""
 
 
 class TorchKernels(Kernels):
@@ -80,7 +80,6 @@ class TorchKernels(Kernels):
         return x @ y if x.is_meta else super().matmul(x, y)
 
     def _compute(self, function: Callable[..., Array], x: Array, y: Array, *options: Any) -> Array:
-        """Compute a function of arrays in the memory of tensors."""
         return self.from_array(function(x.numpy(), y.numpy(), *options))
 
     def to_floats(self, x: Array) -> Array:
@@ -220,4 +219,3 @@ def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device
 
 
 KERNELS = TorchKernels()
-"""The kernels of this process."""

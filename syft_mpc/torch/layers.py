@@ -18,7 +18,7 @@ from syft_mpc.truncation import BITS
 
 DRAW = "compare public random numbers with them: `torch.rand(p.shape) < p`"
 NO_REDUCTION, MEAN = 0, 1
-"""Torch's numbers for what a loss returns: one number for each row, or the mean."""
+"""Torch's numbers for the reduction of a loss: one number for each row, or the mean."""
 
 
 # --- convolution
@@ -36,7 +36,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Integers:
-    """Convolve one- or two-dimensional images; a transposed convolution is the gradient of another one."""
+    """Convolve one- or two-dimensional images; a transposed convolution is the gradient of an ordinary one."""
     lengths = len(integers.shape_of(weight)) - 2
     if lengths not in (1, 2):
         refuse("three-dimensional convolution", "add two-dimensional convolutions of the slices")
@@ -167,7 +167,7 @@ def _over_windows(
     divisor: int | None,
     options: Kwargs,
 ) -> Integers:
-    """Divide the sums of windows by the numbers of their elements; what extends the images does not count."""
+    """Divide the sums of windows by the numbers of their elements; extensions of the images do not count."""
     sizes = [integers.shape_of(value)[-2:] for value in (images, extended)]
     if divisor or (sizes[0] == sizes[1] and (counts_padding or not any(options["padding"]))):
         return numbers.over(x, divisor or prod(options["size"]))
@@ -266,7 +266,6 @@ def batch_norm(
 
 
 def _move(numbers: Numbers, running: Integers, new: Integers, momentum: float) -> None:
-    """Move running statistics towards new ones, in place."""
     moved = integers.add(numbers.times(running, 1 - momentum), numbers.times(new, momentum))
     integers.overwrite(running, moved)
 
@@ -426,7 +425,6 @@ def _prepare_images(
 
 
 def _extend(images: Integers, missing: Sequence[int], fill: int) -> Integers:
-    """Append rows and columns to images."""
     sizes, kernels = integers.shape_of(images)[-2:], integers.kernels_of(images)
     for count in reversed(missing):  # columns, then rows
         if count:
@@ -439,7 +437,6 @@ def _extend(images: Integers, missing: Sequence[int], fill: int) -> Integers:
 
 
 def _spread(windows: Integers, images: Integers, x: Integers, options: Kwargs) -> Integers:
-    """Add the gradients of windows to the images, and cut off what extends these."""
     whole, shape = integers.shape_of(images), integers.shape_of(x)
     if integers.is_shared(windows):
         found = windows.run(pooling.unpool2d, shape=whole, **options)
@@ -460,7 +457,6 @@ def _sum_windows(x: Integers, options: Kwargs) -> Integers:
 def _geometry(
     lengths: int, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Kwargs:
-    """Return the options of a convolution as those of a two-dimensional one."""
     options = {"stride": (1, stride), "padding": (0, padding), "dilation": (1, dilation)}
     wide = {name: (first, *numbers) if lengths == 1 else _pair(numbers) for name, (first, numbers) in options.items()}
     return {**wide, "groups": groups}
@@ -484,7 +480,6 @@ def _transposed_shape(x: Integers, filters: Integers, extra: Sequence[int], opti
 
 
 def _widen(x: Integers, lengths: int) -> Integers:
-    """Give one-dimensional images a height of 1."""
     if lengths == 2:
         return x
     shape = integers.shape_of(x)

@@ -45,7 +45,7 @@ def clamp_max(numbers: Numbers, x: Integers, max: float) -> Integers:
 
 
 def threshold_backward(numbers: Numbers, gradient: Integers, result: Integers, threshold: float) -> Integers:
-    """Return the gradient where the result of relu is positive; its forward pass has kept where that is."""
+    """Return the gradient where the result of relu is positive, as recorded by its forward pass."""
     known = getattr(result, "derivative", None)
     if threshold == 0 and known is not None:
         return integers.multiply(known, gradient)

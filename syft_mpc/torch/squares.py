@@ -35,4 +35,4 @@ def warn_of_small_squares(optimizer: torch.optim.Optimizer) -> None:
 
 
 _ROUNDED = 10
-"""How many units a square must have, so that rounding changes it by less than a tenth."""
+"""The smallest square, in units, that rounding changes by less than a tenth."""

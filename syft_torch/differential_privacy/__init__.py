@@ -1,1 +1,1 @@
-"""Differential privacy: PATE, its analysis, and votes that nobody sees (docs/pate.md)."""
+"""Differential privacy: PATE, its analysis, and votes that stay secret (docs/pate.md)."""

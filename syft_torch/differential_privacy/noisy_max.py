@@ -21,16 +21,16 @@ from syft_privacy.noise import discrete_gaussian
 REFUSED = -1
 """The answer to a query on which too few teachers agree; also the label of a teacher that does not vote."""
 STEPS = 1 << 24
-"""The standard deviation of a worker's noise in steps: so many that discrete noise is as good as any."""
+"""The standard deviation of a worker's noise in steps: large enough that one step does not matter."""
 MAX_CLASSES = 4096
 MAX_TEACHERS = 1 << 20
-"""How many teachers all workers may have."""
+"""Maximum number of teachers of all workers together."""
 MAX_SCALE = 1 << 40
-"""How many steps a vote may count: counts stay so small that differences of them can be compared."""
+"""Maximum number of steps of a vote: counts stay so small that differences of them can be compared."""
 MAX_COMPARED = 1 << 22
-"""How many pairs, or with many classes counts, may be compared in one run: a worker needs about 100 bytes for each."""
+"""Maximum number of pairs, or with many classes counts, compared in one run: each needs about 100 bytes."""
 _FEW = 16
-"""Up to how many classes each is compared with each other one, which takes the fewest rounds."""
+"""Up to this many classes, all pairs are compared, which takes the fewest rounds."""
 
 
 def _count_rounds(labels: Spec, *, classes: int, threshold_scale: int = 0, **_options: int) -> int:
@@ -98,7 +98,7 @@ def noisy_max(
 
 
 def _require_options(count: int, labels: Array, classes: int, scale: int, threshold: int, threshold_scale: int) -> None:
-    """Raise unless options are in range: what a client sends must not exhaust a worker, or wrap around."""
+    """Raise unless options are in range: a client's options must not exhaust a worker, or wrap around."""
     if len(labels.shape) != 2 or dtype_name(labels) != "int64":
         raise ProtocolError("cannot vote: expected labels of 64 bits, with a row for each teacher (malformed message)")
     limits = [(classes, 2, MAX_CLASSES), (scale, 1, MAX_SCALE), (threshold_scale, 0, MAX_SCALE)]
@@ -113,7 +113,6 @@ def _require_options(count: int, labels: Array, classes: int, scale: int, thresh
 
 
 def _mark_largest(party: Role, x: Array) -> Steps:
-    """Compute 1 for the first of the largest values along the first axis, and 0 for the others."""
     kernels, count = party.kernels, x.shape[0]
     if count > _FEW:
         _, chosen = yield from largest(party, x, positions=True)

@@ -88,7 +88,7 @@ def perform_analysis(
     """Return the ε of LNMax for given votes, which is not for release, and the ε for all votes.
 
     ``teacher_preds`` has a row of labels for each teacher, and a column for each query. ``indices`` are the positions
-    of the queries that were answered; None means all of them. What the answers were does not matter: ``labels`` are
+    of the queries that were answered; None means all of them. The answers do not matter: ``labels`` are
     only checked, and so is ``beta``. There is no proven smooth sensitivity for LNMax, so the first ε cannot be
     released at all; that of ``epsilon_gnmax`` can.
     """
@@ -194,8 +194,6 @@ def perform_analysis_torch(
 
 
 def _return_tensor(function: Callable[P, float]) -> Callable[P, torch.Tensor]:
-    """Return a function that returns the result of another one as a tensor."""
-
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> torch.Tensor:
         return _to_tensor(function(*args, **kwargs))
@@ -281,7 +279,7 @@ def _sens_at(row: Floats, gamma: float, moment: float, moves: int) -> Floats:
 
 
 def _make_curve(counts: Floats, readings: Sequence[IntegerArray], gamma: float, moments: Floats) -> Curve:
-    """Return what is known about the moments of queries, as Rényi bounds: a moment l is l times that of order l + 1."""
+    """Return the bounds on the moments of queries, as Rényi bounds: a moment l is l times that of order l + 1."""
     losses = _logmgf_of(counts[:, None], gamma, moments)
     known = np.max([losses[positions].sum(0) for positions in readings], axis=0)
     most = max(map(len, readings))

@@ -1,4 +1,4 @@
-"""GNMax: let workers answer queries by votes that nobody sees, and account for the answers; see docs/pate.md."""
+"""GNMax: let workers answer queries by secret votes, and account for the answers; see docs/pate.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["REFUSED", "GNMax"]
 
 @dataclass(frozen=True)
 class GNMax:
-    """The answers of noisy votes, and what they cost: GNMax, or with a threshold Confident-GNMax.
+    """The answers of noisy votes, and their privacy cost: GNMax, or with a threshold Confident-GNMax.
 
     ``sigma`` is the standard deviation of the noise in each count that remains if ``colluding`` workers reveal theirs.
     So each of k workers draws noise of sigma / √(k - colluding). A worker knows its own noise: with the default of 1,
@@ -78,7 +78,7 @@ class GNMax:
     def covers(
         self, request: ReleaseRequest, workers: int, labels: str | None = None, samples: int | None = None
     ) -> bool:
-        """Return whether a request is for answers of exactly such votes, among so many workers, and nothing else.
+        """Return whether a request is for answers of exactly such votes, among ``workers``, and nothing else.
 
         The owner of a worker calls it before approving a request. With ``labels``, the tag of labels that the worker
         itself has loaded, the votes of this worker must be these, as they are: noise does not protect a record from
@@ -143,7 +143,7 @@ class GNMax:
         return answered
 
     def _choose_options(self, workers: int) -> dict[str, int]:
-        """Return the options of the protocol for so many workers; raise unless enough of them draw noise."""
+        """Return the options of the protocol for ``workers`` workers; raise unless enough of them draw noise."""
         free = workers - self.colluding
         if free < 1:
             raise ValueError(
@@ -158,7 +158,7 @@ class GNMax:
 
 
 def _find_scale(sigma: float, name: str, workers: int) -> int:
-    """Return how many steps a vote counts, if the noise of so many workers is to have at least ``sigma`` votes."""
+    """Return how many steps a vote counts for the noise of all ``workers`` to have at least ``sigma`` votes."""
     scale = math.floor(STEPS * math.sqrt(workers) / sigma)
     if not 1 <= scale <= MAX_SCALE:
         raise ValueError(f"cannot vote: {name!r} is too {'small' if scale else 'large'} for exact noise; change it")

@@ -1,4 +1,4 @@
-"""The arguments of a ``FederatedTrainer``: what is refused before anything is recorded."""
+"""Check the arguments of a ``FederatedTrainer`` before anything is recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syft_torch.federated.population import Population
 from syft_torch.federated.strategies import Strategy
 
 PARAMETERS = ("model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options")
-"""What a trainer takes itself."""
+"""The trainer's own parameters."""
 
 
 def require_options(options: object, misplaced: Iterable[str]) -> Options:

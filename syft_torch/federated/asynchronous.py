@@ -17,7 +17,7 @@ from syft_torch.federated.strategies import Update
 
 
 class AsynchronousRounds(Rounds):
-    """Keeps as many trainings running as are wanted; a round ends when there are enough updates."""
+    """Keeps the wanted number of trainings running; a round ends when there are enough updates."""
 
     def __init__(self, options: Options, clients: Clients, buffer: int) -> None:
         super().__init__(options, clients)
@@ -29,10 +29,7 @@ class AsynchronousRounds(Rounds):
     def collect(
         self, number: int, engine: Engine, acceptance: Acceptance, make_task: MakeTask, read: Callable[[], Tensor]
     ) -> Collected:
-        """Return enough updates for a round; give up after many failures.
-
-        A worker whose training has ended is started again, with the newest weights.
-        """
+        """Return enough updates for a round; restart idle workers with the newest weights; fail after many failures."""
         now = read()
         updates: list[Update] = []
         left_out: dict[Id, str] = {}
@@ -50,7 +47,6 @@ class AsynchronousRounds(Rounds):
         return Collected(lambda: now, updates, left_out, self._buffer)
 
     def _weigh(self, age: int) -> float:
-        """Return the weight of an update that began some rounds ago."""
         found: Nested = self._staleness(age)
         try:
             weight = nan if isinstance(found, str | bytes) else float(found)

@@ -1,4 +1,4 @@
-"""Find by trial what a metric is a mean of, so that its values on several workers combine to that of the pooled data.
+"""Find by trial how a metric averages, so that its values on several workers combine to that of the pooled data.
 
 A metric is a function of outputs and targets. It is a mean over samples, a sum, a mean in which classes have weights
 (class weights, labels that are ignored), or says itself by which weight a sum is divided. Which one it is does not
@@ -24,23 +24,24 @@ from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch.federated.errors import FederatedError
 
 TOLERANCE = 1e-4
-"""Up to which relative difference two values count as equal."""
+"""Relative difference up to which two values count as equal."""
 MAX_PLACES = 256
-"""Up to how many labels of one sample each is tried."""
+"""Maximum number of labels of one sample for which each is tried."""
 MAX_WORK = 1 << 21
-"""How many numbers the outputs of a trial may have: of too many classes, only the last ones are tried, and those whose
-numbers the metric uses."""
+"""Maximum numbers in the outputs of a trial: of too many classes, only the last ones are tried, and those whose
+numbers the metric uses.
+"""
 MAX_OUTPUT = 1 << 24
-"""How many numbers the output for a sample may have for a trial."""
+"""Maximum numbers in the output for one sample in a trial."""
 MAX_LABEL = 1 << 20
 FEW = 16
 TRIALS = 6
 ROWS = 3
-"""How many samples a batch has in a trial."""
+"""The number of samples in a batch of a trial."""
 
 
 class WeightedMean(NamedTuple):
-    """What a loss or a metric returns that is a mean of anything but samples: a sum, and the weight that divides it."""
+    """The result of a loss or a metric that is not a mean over samples: a sum, and the weight that divides it."""
 
     total: Tensor
     weight: Tensor
@@ -63,11 +64,11 @@ class Average:
 
     @property
     def size(self) -> int:
-        """How many numbers are added up over all batches and workers."""
+        """The number of sums over all batches and workers."""
         return 1 if self.kind in ("mean", "sum") else 2
 
     def split(self, value: Nested, targets: Tensor) -> Tensor:
-        """Return what is to be added up, divided by the number of samples, by which a worker multiplies."""
+        """Return the summands, divided by the number of samples, by which a worker multiplies."""
         if self.kind == "mean":
             return value + self._forbid_ignored(targets) if self.ignored else value
         if self.kind == "sum":
@@ -82,7 +83,7 @@ class Average:
         return torch.stack([total.to(torch.float64), weight.to(torch.float64)]) / _count_samples(targets)
 
     def _forbid_ignored(self, targets: Tensor) -> Tensor:
-        """Return 0, or infinity if a target is one that the metric ignores: then the worker is left out of the mean."""
+        """Return 0, or infinity if a target is one that the metric ignores, to leave the worker out of the mean."""
         found = torch.stack([(targets == number).any() for number in self.ignored]).any().to(torch.float64)
         return found / (1 - found)
 
@@ -95,7 +96,7 @@ class Average:
         return weights
 
     def merge(self, sums: Tensor, samples: int) -> float:
-        """Return the value over all samples, given what was added up."""
+        """Return the value over all samples, given the sums."""
         if self.kind == "sum":
             return float(sums[0])
         weight = samples if self.kind == "mean" else float(sums[1])
@@ -103,16 +104,16 @@ class Average:
 
 
 def _count_samples(targets: Tensor) -> Tensor:
-    """Return the number of samples as a tensor: a recording that has it as a number is for that number only."""
+    """Return the number of samples as a tensor: as a number, it would fix a recording to this length."""
     place = (slice(None), *[0] * (targets.dim() - 1))
     first = targets[place]
     return torch.ones_like(first, dtype=torch.float64).sum()
 
 
 def find_average(name: str, metric: Function, model: nn.Module, forms: Sequence[Form]) -> Average:
-    """Return what a metric averages; raise if it is no mean and no sum.
+    """Return how a metric averages; raise if it is neither a mean nor a sum.
 
-    The model is in evaluation mode. If the metric cannot be called on values that are made up, or returns nothing that
+    The model is in evaluation mode. If the metric cannot be called on made-up values, or returns nothing that
     distinguishes them, it counts as a mean over samples, which metrics are expected to be.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]), warnings.catch_warnings():
@@ -128,11 +129,11 @@ def find_average(name: str, metric: Function, model: nn.Module, forms: Sequence[
 
 
 class _UndecidedError(Exception):
-    """A trial does not show what a metric averages."""
+    """A trial does not show how a metric averages."""
 
 
 class _Trial:
-    """Calls a metric on outputs and targets that are made up."""
+    """Calls a metric on made-up outputs and targets."""
 
     def __init__(self, metric: Function, model: nn.Module, forms: Sequence[Form]) -> None:
         self._metric = metric
@@ -147,7 +148,6 @@ class _Trial:
         self._most = MAX_WORK // max(size, 1)
 
     def find(self) -> Average | None:
-        """Return what the metric averages, or None if it is no mean and no sum."""
         found: set[str] | None = None
         for self._draw in (torch.randn, torch.rand):
             values = [self._call([self._make()], [self._fill(number)]) for number in (0, 1)]
@@ -169,7 +169,7 @@ class _Trial:
             lambda: torch.randn(shape),
             lambda: torch.rand(shape),
             lambda: torch.rand(shape).round(),
-            lambda: torch.randn(shape).where(torch.rand(shape) < 1 / 2, torch.nan),  # what is missing, for a mask
+            lambda: torch.randn(shape).where(torch.rand(shape) < 1 / 2, torch.nan),  # missing values, for a mask
         ]
         return self._compare_all((make, len) for make in makers)
 
@@ -187,7 +187,7 @@ class _Trial:
         return found if kinds == {"mean"} else self._find_mean_of_classes(weights)
 
     def _find_mean_of_classes(self, weights: Mapping[int, float]) -> Average | None:
-        """Return a mean over samples, if it is one without the labels below 0, which only some terms of it ignore."""
+        """Return a mean over samples, if the metric is one without labels below 0, which some of its terms ignore."""
         ignored = tuple([number for number, weight in weights.items() if weight != 1])
         usual = {number: weight for number, weight in weights.items() if number not in ignored}
         if not ignored or max(ignored) >= 0 or not usual:
@@ -196,7 +196,7 @@ class _Trial:
         return Average("mean", ignored=ignored) if is_mean else None
 
     def _compare_for_classes(self, found: Average, weights: Mapping[int, float]) -> set[str]:
-        """Return what values agree with, for targets with all classes, the first ones, and those with other weights."""
+        """Return the kinds of average that fit targets of all classes, of the first ones, and of other weights."""
         known = sorted(weights)
         first = [number for number in known if 0 <= number < ROWS] or known
         rare = [number for number, weight in weights.items() if weight != 1][:FEW]
@@ -228,7 +228,6 @@ class _Trial:
         return torch.tensor([_snap(1 - weight / whole) for weight in rest], dtype=torch.float64) if whole else None
 
     def _weigh_classes(self) -> dict[int, float]:
-        """Return the weight of each class, relative to the largest."""
         row, outputs, change = self._find_reference()
         first = self._make()
         weights = {}
@@ -255,7 +254,6 @@ class _Trial:
         return max(float(change / (pair[0] - pair[1])) - 1, 0.0)
 
     def _find_reference(self) -> tuple[Tensor, tuple[Nested, Nested], float]:
-        """Return targets, two outputs for them, and the difference of the values."""
         for _ in range(TRIALS):
             outputs = self._make(), self._make()
             for row in (*self._guess(outputs[0]), *map(self._fill, range(FEW))):
@@ -265,7 +263,6 @@ class _Trial:
         raise _UndecidedError
 
     def _guess(self, output: Nested) -> list[Tensor]:
-        """Return the targets that an output predicts, for metrics that count what is right."""
         guesses = [leaf.argmax(1) for leaf in tree_leaves(output) if _is_tensor(leaf) and leaf.dim() > 1]
         return [guess for guess in guesses if tuple(guess.shape) == self._shape]
 
@@ -286,7 +283,6 @@ class _Trial:
         return kinds
 
     def _compare(self, batches: Sequence[list[Tensor]], weigh: Callable[[list[Tensor]], float]) -> set[str]:
-        """Return what the values on two batches, and on both together, agree with."""
         outputs = [[self._make() for _ in batch] for batch in batches]
         one, two = map(self._call, outputs, batches)
         both = self._call(outputs[0] + outputs[1], batches[0] + batches[1])
@@ -298,7 +294,6 @@ class _Trial:
         return {kind for kind, value in expected.items() if abs(both - value) <= close}
 
     def _call(self, outputs: Sequence[Nested], targets: Sequence[Tensor]) -> Nested:
-        """Return the value of the metric: a float, or a ``WeightedMean``; None if it has none."""
         joined = torch.cat([part.to(self._target.dtype) for part in targets])
         try:
             with self._precise:
@@ -329,7 +324,7 @@ class _Trial:
 
 
 class _Precise(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
-    """Computes with 64 bits, and collects the whole numbers that are used: one of them may be a label to ignore."""
+    """Computes with 64 bits, and collects the integers that are used: one of them may be a label to ignore."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -348,7 +343,7 @@ def _to_double(leaf: Nested) -> Nested:
 
 
 def _run(model: nn.Module, forms: Sequence[Form], rows: int) -> Nested:
-    """Return what a model answers to so many samples; its buffers stay as they are."""
+    """Return a model's output for ``rows`` samples; its buffers stay as they are."""
     inputs = [
         torch.randn(shape, dtype=known.dtype) if known.dtype.is_floating_point else torch.ones(shape, dtype=known.dtype)
         for known in forms
@@ -391,7 +386,7 @@ def _make_weighted(weights: Mapping[int, float]) -> Average:
 
 
 def _choose(kinds: set[str] | None) -> Average | None:
-    """Return the only kind that all trials agree with; None if there is none."""
+    """Return the only kind on which all trials agree; None if there is none."""
     if kinds is None or len(kinds) > 1:
         raise _UndecidedError
     return Average(kinds.pop()) if kinds else None  # type: ignore[arg-type]  # one of its kinds

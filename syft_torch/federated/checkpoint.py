@@ -22,11 +22,11 @@ VERSION = 2
 
 @dataclass
 class Checkpoint:
-    """What a run needs to continue."""
+    """The state from which a run continues."""
 
     tensors: dict[str, Tensor]
     facts: Kwargs
-    """Plain data: what the run is, and its history."""
+    """Plain data: the identity of the run, and its history."""
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
@@ -90,14 +90,14 @@ def _read_safetensors(content: bytes) -> tuple[str, dict[str, Tensor]]:
 
 @dataclass
 class RunState:
-    """What a run has done, besides the state of its strategy."""
+    """The state of a run, apart from that of its strategy."""
 
     weights: Tensor
     history: History
     departures: Kwargs
-    """How many results have left the workers."""
+    """Number of results that have left the workers."""
     starts: int = 0
-    """How many trainings of asynchronous rounds have been started."""
+    """Number of trainings of asynchronous rounds that have been started."""
     best: Tensor | None = None
     """The weights of the best evaluation, if early stopping needs them."""
 
@@ -110,7 +110,7 @@ def require_writable(path: Path, strategy: Strategy) -> None:
 
 
 def save_run(path: Path, identity: Kwargs, strategy: Strategy, run: RunState) -> None:
-    """Write the state of a run; ``identity`` is what a run that continues must have in common."""
+    """Write the state of a run; ``identity`` must be the same in a run that continues."""
     tensors, numbers = dump_strategy(strategy)
     kept = {"weights": run.weights, **{f"{_PREFIX}{name}": tensor for name, tensor in tensors.items()}}
     if run.best is not None:
@@ -141,7 +141,7 @@ def load_run(path: Path, identity: Kwargs, strategy: Strategy) -> RunState:
 
 _PREFIX = "strategy/"
 _IDENTITY = {"model": "model", "fixed": "frozen state of the model", "strategy": "strategy", "seed": "seed"}
-"""What a run and its checkpoint must have in common."""
+"""Facts in which a run and its checkpoint must agree."""
 
 
 # --- the state of a strategy

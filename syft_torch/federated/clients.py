@@ -34,7 +34,7 @@ from syft_worker.desk.handle import RequestHandle
 
 @dataclass(eq=False)
 class Job:
-    """What every client of a run gets: the recorded functions, and the tensors that do not change."""
+    """The parts of a run that are the same for every client: recorded functions, and tensors that do not change."""
 
     train: Programs
     fixed: list[Tensor]
@@ -43,9 +43,9 @@ class Job:
     reason: str = ""
     """Why owners should release updates that may not leave; "" means not to ask."""
     patience: float | None = 600.0
-    """How many seconds to wait for their decision."""
+    """Seconds to wait for their decision."""
     departures: Departures = field(default_factory=Departures)
-    """Counts what has left the workers, also if a round does not wait for it any more."""
+    """Counts the results that have left the workers, including those for which a round no longer waits."""
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class Client:
         self.location, self.datasets = location, list(datasets)
         self.id: Id = location.id
         self._sent: dict[int, tuple[Programs, dict[int, ObjectPointer], list[PointerTensor]]] = {}
-        """What the worker has: for each loss, its programs and its fixed tensors, by identity of what is kept."""
+        """The programs and fixed tensors on the worker, for each loss, by the identity of the stored objects."""
         self.samples = 0
         self.forms: list[list[Form]] = []
 
@@ -122,7 +122,7 @@ class Client:
     def make_training(
         self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int | None = None
     ) -> Train:
-        """Return the message that trains on the worker, after what it refers to was sent."""
+        """Return the message that trains on the worker, after sending what it refers to."""
         plans, fixed = self._send(job.train, job.fixed, job.settings)
         result = new_id() if id is None else id
         return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
@@ -139,7 +139,7 @@ class Client:
         return sums
 
     def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
-        """Send a message and fetch its results; try again if the worker has forgotten what it was sent before."""
+        """Send a message and fetch its results; try again if the worker has lost earlier objects."""
         try:
             self.location.tell(make())
             return self._fetch(ids, reason, patience)
@@ -154,7 +154,6 @@ class Client:
         return self._fetch(ids, reason, patience)
 
     def _has_forgotten(self, error: Exception) -> bool:
-        """Return whether the worker was started again, or does not have an object any more."""
         is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
         return is_lost or isinstance(error, ObjectNotFoundError)
 
@@ -270,7 +269,7 @@ class Clients(Mapping[Id, Client]):
 
     @contextlib.contextmanager
     def deadline(self, timeout: float | None) -> Iterator[None]:
-        """Return a context in which workers on a network count as lost after other seconds."""
+        """Return a context with another timeout, after which workers on a network count as lost."""
         changed = []
         for client in self.values() if timeout is not None and not self.are_local else ():
             if not client.is_local and hasattr(client.location, "timeout"):

@@ -41,8 +41,7 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
     """
 
     search: Callable[[Nested], Sequence[Tensor]] | None = None
-    """A function of the worker that finds the parts there, if the dataset was found: it is called again if the worker
-    was started again."""
+    """A function of the worker that finds the parts there, if the dataset was found; repeated after a restart."""
     columns: tuple[str, ...] = ()
     """The names of the columns of the inputs, if they are those of a table."""
 
@@ -110,7 +109,7 @@ class BaseDataset(Dataset):  # type: ignore[misc]  # torch is not typed
         self._set([transform(part) for part in self.inputs])
 
     def send(self, location: WorkerLike) -> BaseDataset:
-        """Send the tensors to a worker, and return this dataset, which refers to them from now on."""
+        """Send the tensors to a worker, and return this dataset, which then refers to them."""
         self._require_free("send")
         parts = [part.tag(*self.tags) if self.tags else part for part in self.parts]
         if self.description is not None:
@@ -290,7 +289,7 @@ def find(
     reason: str = "",
     patience: float = 600.0,
 ) -> FederatedDataset:
-    """Make a dataset of what is on the workers already: one search for each input, and the last one for the targets.
+    """Make a dataset of tensors on the workers: one search for each input, and the last one for the targets.
 
     A search is a tag or several, all of which must match. Each must have one result on every worker, or the same
     number for all searches: a worker may have several datasets.
@@ -380,7 +379,6 @@ def is_remote(tensor: object) -> bool:
 
 
 def _search_all(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool) -> list[tuple[Tensor, ...]]:
-    """Return the parts of each dataset that the searches find on a worker."""
     parts = [_sort(worker.search(list(query))) for query in queries]
     counts = list(map(len, parts))
     if 0 in counts or len(set(counts)) > 1:
@@ -390,7 +388,6 @@ def _search_all(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool
 
 
 def _search(worker: Nested, queries: tuple[tuple[str, ...], ...], mock: bool) -> tuple[Tensor, ...]:
-    """Return the parts of the only dataset that the searches find."""
     found = _search_all(worker, queries, mock)
     if len(found) != 1:
         counts = dict.fromkeys(map(" ".join, queries), len(found))

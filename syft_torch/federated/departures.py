@@ -1,4 +1,4 @@
-"""Departures: what has left each worker for a trainer."""
+"""Departures: the results that have left each worker for a trainer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syft_core.values import Kwargs
 
 
 class Departures:
-    """How many updates and evaluations have left each worker; those that were rejected here have left it, too."""
+    """How many updates and evaluations have left each worker, including those that were rejected here."""
 
     HEADER = ("worker", "changes of the weights, each with a loss", "sums of an evaluation")
 

@@ -32,7 +32,7 @@ from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
 
 _log = logging.getLogger(__name__)
 MAX_STACKED_WEIGHTS = 300_000
-"""Up to how many weights models are stacked without being asked to: ``benchmarks/stacking.py`` measures it."""
+"""Models with up to this many weights are stacked by default; measured by ``benchmarks/stacking.py``."""
 MAX_THREADS = 64
 
 
@@ -47,7 +47,7 @@ class Assignment:
     correction: Tensor | None
     job: Job
     version: int = 0
-    """How often the weights had been updated."""
+    """Number of updates of the weights before."""
 
     @property
     def weights(self) -> Tensor:
@@ -75,7 +75,6 @@ class Acceptance:
         return self._find_wrong_value(update)
 
     def _find_wrong_value(self, update: Update) -> str | None:
-        """Return which of its values is a reason to reject an update, or None."""
         difference = update.difference
         if not is_finite(difference):
             return "its update has values that are not finite"
@@ -97,7 +96,7 @@ class Acceptance:
         return explain(outcome)
 
     def sort_out(self, found: Iterable[tuple[Id, ClientOutcome]]) -> tuple[list[Update], dict[Id, str]]:
-        """Return the updates that are usable, and why the others are not."""
+        """Return the usable updates, and why the others are not."""
         updates, left_out = [], {}
         for worker, outcome in found:
             why = self.explain(outcome)
@@ -109,7 +108,7 @@ class Acceptance:
 
 
 def explain(error: Exception) -> str:
-    """Return the text of an error: a worker sends only what the reader may know."""
+    """Return the text of an error, which a worker has limited to what the reader may know."""
     if isinstance(error, GetNotPermittedError) and not isinstance(error, ReleaseDeniedError | ReleasePendingError):
         return f'{error}, or let the trainer ask for each result: `options=fl.Options(reason="why")`'
     return str(error) if isinstance(error, SyftError) else f"{type(error).__name__}: {error}"
@@ -125,7 +124,7 @@ class Engine:
         self._done: queue.SimpleQueue[tuple[Assignment, ClientOutcome, int]] = queue.SimpleQueue()
         self._waiting: deque[Assignment] = deque()
         self._elsewhere = 0
-        """How many trainings run in threads."""
+        """Number of trainings that run in threads."""
         self._run_number = 0
         """Changes when trainings are cancelled: the results of those that run are ignored."""
 
@@ -222,7 +221,7 @@ class StackedEngine(Engine):
             return None
 
     def _finish(self, task: Assignment, message: Train, error: Exception | None) -> ClientOutcome:
-        """Fetch the result of a training; start it again if its worker has lost what was sent before."""
+        """Fetch the result of a training; start it again if its worker has lost earlier objects."""
         try:
             if isinstance(error, ObjectNotFoundError):
                 return self._train(task, task.client)
@@ -244,7 +243,7 @@ def _are_alike(one: Assignment, other: Assignment) -> bool:
 
 
 def run_on_each(clients: Iterable[Client], function: Callable[[Client], Nested]) -> Iterator[tuple[Client, Nested]]:
-    """Yield what a function returns or raises for each client; those on a network run at the same time, in threads."""
+    """Yield the result or the error of a function for each client; those on a network run in parallel, in threads."""
     waiting: deque[tuple[Client, list[Nested]]] = deque()
     found: list[tuple[Client, list[Nested]]] = []
     for client in clients:

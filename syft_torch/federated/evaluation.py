@@ -1,4 +1,4 @@
-"""Evaluation: what is measured on each worker, and what that makes over all samples."""
+"""Evaluation: measure a model on each worker, and combine the results over all samples."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from syft_torch.federated.metrics import Metric
 from syft_torch.federated.options import Options
 
 SETTINGS = Settings(batch_size=1024)
-"""How workers measure: so many samples at once."""
+"""Workers measure this many samples at once."""
 
 
 class Evaluation(dict[str, Nested]):
-    """Each metric over all samples, by name: a mean, or what is computed from counts; ``workers`` has those of each."""
+    """Each metric over all samples, by name: a mean, or computed from counts; ``workers`` has those of each worker."""
 
     def __init__(self, metrics: Mapping[str, Function], averages: Sequence[Average]) -> None:
         super().__init__()
@@ -60,7 +60,6 @@ class Evaluation(dict[str, Nested]):
         self.update(self._summarize(self._sums, self.samples))
 
     def _find_fault(self, sums: Tensor) -> str | None:
-        """Return why the sums of a worker cannot be used, or None."""
         if type(sums) is not torch.Tensor or tuple(sums.shape) != (sum(self._sizes),) or sums.dtype != torch.float64:
             return "its answer has another form than the metrics"
         for name, part in zip(self.names, sums.split(self._sizes), strict=True):
@@ -91,7 +90,7 @@ class Evaluation(dict[str, Nested]):
 
 @dataclass(frozen=True)
 class Survey:
-    """Who measures what: the clients, the metrics, what the clients run, and how their values are combined."""
+    """One evaluation: the clients, the metrics, what the clients run, and how their values are combined."""
 
     clients: Clients
     metrics: Mapping[str, Function]

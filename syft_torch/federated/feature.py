@@ -1,4 +1,4 @@
-"""What federated training registers: messages that train on the data of a worker, and errors."""
+"""Registers federated training: messages that train on the data of a worker, and errors."""
 
 from __future__ import annotations
 

@@ -13,10 +13,7 @@ from syft_torch.federated.loops import Settings
 
 
 class DataForms:
-    """The forms of the parts of the data, and the numbers of samples that clients have.
-
-    Of a population, the first client is an example of all.
-    """
+    """The forms of the data, and clients' numbers of samples; the first client stands for all of a population."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

@@ -93,10 +93,7 @@ class History:
         return [(round, float(value)) for round, value in found if isinstance(value, int | float)]
 
     def plot(self, path: str | Path | None = None) -> Nested:
-        """Draw the loss by round: with matplotlib if it is installed, otherwise as SVG.
-
-        With ``path``, write the picture to a file.
-        """
+        """Draw the loss by round, with matplotlib if installed, otherwise as SVG; write it to ``path`` if given."""
         try:
             from matplotlib import pyplot  # noqa: PLC0415  # optional
         except ImportError:

@@ -62,7 +62,7 @@ class HostedEngine(Engine):
 
     def submit(self, task: Assignment) -> None:
         """Queue a training in an actor; run others as usual."""
-        # Whoever waits for the decision of an owner must not keep the actor busy.
+        # Waiting for the decision of an owner must not keep the actor busy.
         is_hosted = self._population is not None or find_actor(task.client) is not None
         if is_hosted and not task.job.reason:
             self._queued.append(task)
@@ -237,13 +237,11 @@ class _Sum:
         self._counts = self._total[self._where].clone()
 
     def add(self, _place: int, update: Update) -> None:
-        """Add an update."""
         self._total.add_(update.difference, alpha=update.samples)
         self._counts.add_(update.difference[self._where])
         self._samples += update.samples
 
     def finish(self) -> Kwargs:
-        """Return the mean."""
         mean = self._total / max(self._samples, 1)
         mean[self._where] = self._counts
         return {"mean": mean.to(self._dtype)}
@@ -256,9 +254,7 @@ class _All:
         self._differences = weights.new_zeros(count, len(weights))
 
     def add(self, place: int, update: Update) -> None:
-        """Add an update."""
         self._differences[place] = update.difference
 
     def finish(self) -> Kwargs:
-        """Return them, one in each row."""
         return {"differences": self._differences}

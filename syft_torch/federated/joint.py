@@ -31,7 +31,7 @@ from syft_torch.federated import loops
 
 _log = logging.getLogger(__name__)
 MOST = 10
-"""How many models are trained in one loop: more do not fit a processor's cache."""
+"""Maximum number of models trained in one loop: more do not fit a processor's cache."""
 
 
 def train_together(trainings: Sequence[tuple[Location, Joinable]]) -> list[Exception | None]:
@@ -48,7 +48,7 @@ def train_together(trainings: Sequence[tuple[Location, Joinable]]) -> list[Excep
 class Joinable(Message):
     """A message that a worker may execute together with other workers of its process.
 
-    With whom is not a field, so it is never sent, and cannot be claimed by a peer.
+    The other workers are not a field, so they are never sent, and a peer cannot claim them.
     """
 
     __slots__ = ("company",)
@@ -57,7 +57,7 @@ class Joinable(Message):
 
 @dataclass(eq=False)
 class Member:
-    """A worker that has come to train, with what it trains on."""
+    """A worker that is ready to train, with its operands."""
 
     worker: Worker
     peer: Peer
@@ -100,7 +100,7 @@ class Company:
         coming = {id(message) for _, message in near}
         self._declined = [message for _, message in trainings if id(message) not in coming]
         self._members: list[Member] = []
-        """Those who have come, and hold their locks until their messages are executed."""
+        """The workers that have joined; they hold their locks until their messages are executed."""
         self._has_computed = False
         self._outcomes: dict[int, Exception | None] = {}
 
@@ -113,7 +113,7 @@ class Company:
         return self._outcomes
 
     def decline(self, message: Joinable) -> None:
-        """Let a worker execute its message by itself, when the others have ended."""
+        """Let a worker execute its message by itself, after the others have finished."""
         del message.company
         self._declined.append(message)
 
@@ -129,7 +129,7 @@ class Company:
         return member.outcome
 
     def _welcome(self) -> None:
-        """Let the workers execute their messages that have not begun; all of them within the stages of the caller."""
+        """Execute the messages that have not begun, all of them within the stages of the caller."""
         while self._coming:
             location, message = self._coming.popleft()
             message.company = self
@@ -184,7 +184,7 @@ class Company:
             member.outcome = member.outcome or turns.run(loops.train(*given, turns.rest))
 
     def _yield_turn(self) -> None:
-        """Let others use the workers, whose locks are taken again in their order; one that may not go on fails."""
+        """Let others use the workers, then take the locks again in order; a worker that may not continue fails."""
         entered = []
         try:
             for member in reversed(self._members):

@@ -13,7 +13,7 @@ import torch
 from syft_core.values import Nested, Tensor
 
 MAX_COUNT = 1 << 24
-"""Up to which number every whole number can be represented in a flat tensor."""
+"""Every integer up to this one can be represented in a flat tensor."""
 
 
 class Layout:
@@ -32,7 +32,7 @@ class Layout:
         self.dtype = reduce(torch.promote_types, real, torch.float32)
         self.is_uniform = set(self.dtypes) <= {self.dtype}
         self.parameters = sum(self.sizes[:parameters])
-        """How many of the numbers are parameters."""
+        """Number of values that belong to parameters."""
         count = len(self.sizes) if parameters is None else parameters
         counts = sum([self.sizes[place] for place in range(count, len(forms)) if self.dtypes[place] not in real])
         self.statistics = slice(self.parameters, self.total - counts)
@@ -63,7 +63,7 @@ class Layout:
 
 
 class Remade:
-    """A tensor that is made when it is needed, and made again if nobody has kept it: large models need the memory."""
+    """A tensor that is made on demand, and made again if it was not kept: large models need the memory."""
 
     def __init__(self, make: Callable[[], Tensor]) -> None:
         self._make, self._lock = make, threading.Lock()

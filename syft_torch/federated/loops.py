@@ -21,9 +21,9 @@ from syft_torch.federated.layout import Layout
 from syft_torch.federated.losses import Loss, ModelForms
 
 MAX_BLOCK = 1 << 24
-"""About how many bytes of samples are shuffled at once."""
+"""Approximate bytes of samples that are shuffled at once."""
 MAX_STACKED = 1 << 20
-"""About how many bytes of the samples of stacked clients are copied at once: they fit a processor's cache."""
+"""Approximate bytes of samples of stacked clients that are copied at once: they fit a processor's cache."""
 MAX_EPOCHS = 1 << 20
 MASK = (1 << 63) - 1
 """The bits of a seed that are used."""
@@ -45,7 +45,7 @@ class Settings:
     drop_last: bool = False
     """Whether a last batch that is not full is left out."""
     proximal: float = 0.0
-    """How strongly the weights are drawn to those received: the factor mu of FedProx."""
+    """How strongly the weights are pulled towards those received: the factor mu of FedProx."""
 
     @classmethod
     def read(cls, received: Kwargs) -> Settings:
@@ -114,7 +114,7 @@ _VALID: dict[str, Callable[[Nested], bool]] = {
 
 @dataclass
 class Recipe:
-    """What one training, or one evaluation, computes with."""
+    """The inputs of one training, or one evaluation."""
 
     losses: Sequence[Loss]
     shape: ModelForms
@@ -149,7 +149,7 @@ class Batches:
     size: int
     count: int
     end: int
-    """How many samples are used."""
+    """Number of samples that are used."""
 
     @classmethod
     def of(cls, samples: int, batch_size: int | None, drop_last: bool = False) -> Batches:
@@ -202,7 +202,6 @@ def train(
     repeats = task.writes and searches
 
     def differentiate(batch: Sequence[Tensor]) -> Tensor:
-        """Compute the loss of a batch, and set the gradients of the parameters."""
         if searches:
             rest()
         given = [part.clone() for part in batch] if repeats else batch
@@ -293,7 +292,7 @@ def require_scalar(loss: Nested) -> None:
 
 
 class _Pull:
-    """What strategies add to gradients: the pull of FedProx, the correction of SCAFFOLD."""
+    """Terms that strategies add to gradients: the pull of FedProx, the correction of SCAFFOLD."""
 
     def __init__(self, shape: ModelForms, proximal: float, weights: Tensor, correction: Tensor | None) -> None:
         self._proximal = proximal
@@ -306,7 +305,6 @@ class _Pull:
         return [tensors[place] for place in shape.parameters]
 
     def apply(self, trained: Sequence[Tensor]) -> None:
-        """Add them to the gradients of the parameters."""
         if not (self._start or self._correction):
             return
         for parameter in trained:
@@ -319,7 +317,7 @@ class _Pull:
 
 
 def clip(difference: Tensor, largest: float | None, layout: Layout) -> Tensor:
-    """Scale the parameters in a difference, in place, such that their norm is not larger than allowed.
+    """Scale the parameters in a difference, in place, so that their norm does not exceed the limit.
 
     Statistics and counts are not scaled, and do not count: they are no steps of an optimizer.
     """
@@ -436,10 +434,7 @@ def _stack(loss: Loss, dims: tuple[list[int], list[int | None], list[int]]) -> C
 def _iter_stacked(
     clients: Sequence[Sequence[Tensor]], settings: Settings, seeds: Sequence[int | None]
 ) -> Iterator[list[Tensor]]:
-    """Yield batches of all clients, stacked, each in its own order: that of ``iter_batches``.
-
-    A batch is overwritten by those after it.
-    """
+    """Yield stacked batches of all clients, each in its ``iter_batches`` order; later ones overwrite earlier ones."""
     samples = len(clients[0][0])
     batches = settings.divide(samples)
     row = len(clients) * sum(part[:1].nbytes for part in clients[0])
@@ -463,7 +458,6 @@ def _iter_stacked(
 
 
 def _clip_grads(trained: Sequence[Tensor], largest: float) -> None:
-    """Clip the norm of the gradients of each client, as ``clip_grad_norm_`` does."""
     gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
     norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
     factors = (largest / (torch.linalg.vector_norm(norms, dim=0) + 1e-6)).clamp(max=1.0)

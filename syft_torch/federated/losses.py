@@ -40,11 +40,11 @@ class Recorded:
     trained: list[Tensor]
     """The parameters, then the buffers that training changes: first those that are real, then counts."""
     parameters: int
-    """How many of them are parameters."""
+    """Number of these that are parameters."""
     fixed: list[Tensor]
     """The tensors that stay as they are."""
     answer: list[Form]
-    """The forms of what it returns."""
+    """The forms of the result."""
     digest: int = 0
     """The digest of the values of the fixed tensors."""
 
@@ -64,11 +64,11 @@ class Programs:
 
     @property
     def plans(self) -> list[Plan]:
-        """The plans of these programs; none in another process than that which recorded them."""
+        """The plans of these programs; empty outside the process that recorded them."""
         return [] if self._cover is None else self._cover.plans
 
     def find(self, lengths: Sequence[int]) -> list[Program]:
-        """Return what a worker needs for batches of these lengths: one program for all of them, or one for each."""
+        """Return the programs for batches of these lengths: one for all of them, or one for each."""
         with self._lock:
             places = [self._find_place(length) for length in lengths]
             if len(set(places)) < 2:
@@ -94,7 +94,6 @@ class Programs:
         return place
 
     def _set_length(self, length: int, program: Program) -> Program:
-        """Return a program for batches of one length only."""
         found = self._of_length.get(length)
         if found is None:
             inputs = [
@@ -136,7 +135,7 @@ def record(
 
 
 def _runs_backward_here(plan: Plan) -> bool:
-    """Return whether a part of the backward pass is code of the user: of an autograd function, or of a hook."""
+    """Return whether a part of the backward pass is user code: of an autograd function, or of a hook."""
     program, _ = _require_stateless(plan)
     return any(step.framework and look_up(step).func is links.link for step in program.routines[-1].steps)
 
@@ -155,7 +154,7 @@ def _differentiate(function: Function, model: nn.Module, *batch: Tensor) -> Nest
 
 
 MAX_RECORDINGS = 64
-"""How often a loss is recorded at most, if it decides something by the length of a batch."""
+"""Maximum number of recordings of a loss that decides something by the length of a batch."""
 
 
 class Cover:
@@ -170,7 +169,7 @@ class Cover:
 
     @classmethod
     def make(cls, build: Callable[[tuple[int, ...]], Plan], lengths: Sequence[int]) -> Cover:
-        """Record a function for these lengths, at first such that one plan may serve all of them."""
+        """Record a function for these lengths, at first so that one plan may serve all of them."""
         found = cls(build)
         try:
             found.plans.append(build(ANY_LENGTHS))
@@ -202,7 +201,7 @@ class Cover:
         return known
 
     def _add(self, length: int) -> int:
-        """Record the function for a length; if it fails for that one, the workers will tell, with any plan."""
+        """Record the function for a length; if it fails, any plan will do, because it fails on the workers too."""
         try:
             self.plans.append(self._build_for(length))
         except PlanError:
@@ -214,7 +213,7 @@ class Cover:
         return len(self.plans) - 1
 
     def _build_for(self, length: int) -> Plan:
-        """Record the function such that it may serve other lengths, too, or else with the length as a number."""
+        """Record the function so that it may serve other lengths too, or else with the length as a number."""
         try:
             return self._build((length, length))
         except PlanError:
@@ -231,7 +230,7 @@ def _require_momentum(model: nn.Module) -> None:
 
 
 def _serves(plan: Plan, length: int) -> bool:
-    """Return whether the steps of a plan can be replayed for batches of a length; on tensors without values."""
+    """Return whether the steps of a plan can be replayed for batches of a length; uses tensors without values."""
     program, tensors = _require_stateless(plan)
     if not all(known.shape[0] in (-1, length) for known in program.inputs):
         return False
@@ -315,7 +314,6 @@ def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
 
 
 def _find_written(program: Program) -> set[int]:
-    """Return the parts of the state that a step changes."""
     found = set()
     for step in program.routines[-1].steps:
         if step.framework:
@@ -363,7 +361,7 @@ class Loss:
     def __init__(self, program: Program, batch: int) -> None:
         self.program = program
         self.batch = batch
-        """How many inputs are parts of a batch."""
+        """Number of inputs that are parts of a batch."""
         self.lengths = {known.shape[0] for known in program.inputs[len(program.inputs) - batch :]}
         steps = program.routine.steps
         ops = [look_up(step) for step in steps if step.framework]
@@ -412,7 +410,7 @@ def _place(device: torch.device, leaf: object) -> object:
 
 
 def _apply_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute ``linear`` such that a stacked gradient of the weight is contiguous: an update then takes a fraction."""
+    """Compute ``linear`` with a contiguous stacked gradient of the weight, which makes updates much faster."""
     if input.dim() != 2:
         return torch.nn.functional.linear(input, weight, bias)
     product = torch.matmul(weight, input.mT).mT
@@ -463,13 +461,13 @@ _COMPUTE = "compute it from the batch and from the model's output"
 
 
 def _requires_gradient(op: Op, step: Step, of_model: int) -> bool:
-    """Return whether a step lets a gradient be computed with respect to the batch or a result."""
+    """Return whether a step allows a gradient with respect to the batch or a result."""
     first = step.args[0] if step.args else None
     return op.attr in ("requires_grad_", "requires_grad") and type(first) is Slot and first.number >= of_model
 
 
 class Digests:
-    """Identifies programs by content, so that equal ones of several workers share what is known about them."""
+    """Identifies programs by content, so that equal ones of several workers share a memo."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Program, str] = WeakKeyDictionary()

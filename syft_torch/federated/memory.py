@@ -15,7 +15,7 @@ from syft_torch.federated.losses import Loss
 
 
 def measure_peak(function: Function, args: Args) -> int:
-    """Return how many bytes a function needs at the same time besides its arguments; 0 if that depends on values."""
+    """Return the peak memory in bytes of a function, without its arguments; 0 if that depends on values."""
     shadows = map_leaves(_to_meta, args)
     peak = _Peak(leaf.untyped_storage() for leaf in leaves(shadows) if isinstance(leaf, torch.Tensor))
     try:
@@ -41,7 +41,7 @@ def uses_small_floats(loss: Loss) -> bool:
         for place, known in enumerate(forms)
     ]
     found = _Dtypes()
-    with found, torch.no_grad(), suppress(Exception):  # What the steps before an error used is known, too.
+    with found, torch.no_grad(), suppress(Exception):  # The steps before an error count too.
         loss.rehearse([torch.empty(s, dtype=f.dtype, device="meta") for s, f in zip(shapes, forms, strict=True)])
     return any(dtype.is_floating_point and dtype.itemsize < torch.float32.itemsize for dtype in found.dtypes)
 
@@ -74,7 +74,7 @@ class _Peak(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed
         super().__init__()
         self.most = self._now = 0
         self._sizes = {storage._cdata: 0 for storage in given}
-        """How much of each storage counts: nothing of those that are given."""
+        """The bytes that count of each storage: none for given ones."""
 
     def __torch_dispatch__(
         self, func: Function, types: Nested, args: Args = (), kwargs: Kwargs | None = None

@@ -20,7 +20,7 @@ class Metric(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many counts there are."""
+        """The number of counts."""
 
     @abstractmethod
     def count(self, output: Tensor, targets: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class AUC(Metric):
 
 @dataclass(frozen=True)
 class ConfusionMatrix(Metric):
-    """How many samples of each class (rows) were taken for each class (columns).
+    """How many samples of each class (rows) were classified as each class (columns).
 
     Outputs are one score per class or, for two classes, one score, which is compared with ``threshold``.
     """
@@ -114,6 +114,5 @@ class ConfusionMatrix(Metric):
 
 
 def _one_hot(places: Tensor, size: int) -> Tensor:
-    """Return a row for each place, with a 1 there; made on the worker of the places."""
     numbers = places.new_ones(size).cumsum(0) - 1
     return (places.unsqueeze(1) == numbers).to(torch.float64)

@@ -23,8 +23,7 @@ OPTIMIZERS: dict[str, type[optim.Optimizer]] = {
 }  # fmt: skip
 """The optimizers that workers have."""
 _OF_WHOLE = frozenset({"Adafactor", "LBFGS"})
-"""Those that do not treat each number of a parameter separately, so that the models of several workers cannot be
-stacked."""
+"""Optimizers that do not treat each number of a parameter separately: models of several workers cannot be stacked."""
 SEARCHING = "LBFGS"
 """The optimizer that computes the loss several times in a step."""
 _MOST_SEARCHED = 100

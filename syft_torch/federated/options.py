@@ -23,12 +23,11 @@ class Options:
     """
 
     clients_per_round: int | None = None
-    """How many workers are sampled for each round; None means all."""
+    """Number of workers sampled for each round; None means all."""
     min_results: int | None = None
-    """How many updates a round needs; None means half of the workers that were asked."""
+    """Number of updates that a round needs; None means half of the workers that were asked."""
     engine: Literal["workers", "stacked"] | RayWorkers | None = None
-    """How trainings run: None means to choose. In the actors of ``sy.RayWorkers`` the clients of a ``Population`` are
-    made."""
+    """How trainings run: None means to choose. The actors of ``sy.RayWorkers`` make the clients of a ``Population``."""
     drop_last: bool = False
     """Whether workers leave out a last batch that is not full, in each epoch. Otherwise, a last batch of one sample
     joins the batch before."""
@@ -50,15 +49,14 @@ class Options:
     """Seconds without a sign of life after which a worker on a network, or an actor of Ray, counts as lost; None means
     those with which it was connected, and any number on Ray."""
     buffer: int | None = None
-    """How many updates make a round, if rounds are asynchronous; None means that they are not. Workers then train all
-    the time, and get the newest weights."""
+    """Updates per round, if rounds are asynchronous: workers then train all the time, and get the newest weights."""
     staleness: Callable[[int], float] | None = None
     """A function of the number of rounds since an update began that returns its weight; None means 1 / √(1 + age), as
     in FedBuff."""
     reason: str = ""
-    """Why owners should release updates that may not leave. If given, each is asked for, and waited for."""
+    """Why owners should release updates that may not leave. If given, each release is requested and awaited."""
     patience: float | None = 600.0
-    """How many seconds to wait for the decision of an owner; None means to wait for it."""
+    """Seconds to wait for the decision of an owner; None means no limit."""
 
     def __post_init__(self) -> None:
         if self.engine not in (None, "workers", "stacked") and not isinstance(self.engine, RayWorkers):

@@ -26,7 +26,7 @@ class RunLine:
 
 
 def _choose_display(is_wanted: bool | None) -> Display:
-    """Return where to show progress: nowhere if it is not wanted, or if nobody said so and there is no such place."""
+    """Return where to show progress: nowhere if it is not wanted, or by default if there is no such place."""
     if is_wanted is False:
         return Nowhere()
     return find_display() or (Terminal() if is_wanted else Nowhere())

@@ -22,7 +22,7 @@ from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.strategies import Strategy, Update, combine, goes_by_parts, is_finite, merge
 
 PART = 1 << 20
-"""How many weights are combined at once, if the strategy goes by parts."""
+"""Number of weights combined at once, if the strategy works by parts."""
 
 
 class RecordedModel:
@@ -64,7 +64,6 @@ class RecordedModel:
                     part.copy_(new)
 
     def _split_parts(self) -> Iterator[tuple[Tensor, int]]:
-        """Yield views of the trained tensors, and where they begin in the flat tensor."""
         start = 0
         for tensor in self.recorded.trained:
             for part in tensor.detach().view(-1).split(PART):
@@ -83,7 +82,7 @@ class RecordedModel:
         return model
 
     def identify(self) -> Kwargs:
-        """Return what the model of a run and that of its checkpoint must have in common."""
+        """Return the facts in which the model of a run and that of its checkpoint must agree."""
         return {"model": self._find_shapes(), "fixed": self._digest_fixed()}
 
     def _find_shapes(self) -> list[list[object]]:

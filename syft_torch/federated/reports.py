@@ -52,7 +52,6 @@ def write_report(
 
 
 def _draw_metrics(history: History) -> Iterator[tuple[str, str]]:
-    """Yield a picture of each metric that is a number; the loss is drawn with that of the training."""
     for name in history.metrics:
         if name != "loss" and (points := history.trace(name)):
             yield name, draw_lines({"evaluation": points})

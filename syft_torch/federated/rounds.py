@@ -1,4 +1,4 @@
-"""Rounds: which workers are asked, and what they return."""
+"""Rounds: the workers that are asked, and their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from syft_torch.federated.strategies import Update
 
 @dataclass(frozen=True)
 class Collected:
-    """What the workers of a round have returned."""
+    """The results of the workers of a round."""
 
     weights: Callable[[], Tensor]
     """Returns the weights at the beginning of the round."""
@@ -28,7 +28,7 @@ class Collected:
     left_out: dict[Id, str]
     """Why other updates are not used."""
     expected: int
-    """How many updates there would be if no worker failed."""
+    """Number of updates if no worker failed."""
 
     def require(self, number: int, needed: int) -> None:
         """Raise unless there are as many updates as a round needs."""
@@ -37,7 +37,7 @@ class Collected:
             raise FederatedError.few_results(number, len(self.updates), needed, reasons)
 
     def describe(self, number: int, seconds: float) -> Row:
-        """Return what the history says about the round."""
+        """Return the row of the history for the round."""
         samples = sum(update.samples for update in self.updates)
         loss = sum(update.loss * update.samples for update in self.updates) / samples
         return Row(number, loss, [update.worker for update in self.updates], self.left_out, samples, seconds)
@@ -54,7 +54,7 @@ class Rounds:
     """Rounds that end when all workers that were sampled for them have trained."""
 
     starts = 0
-    """How many trainings have been started, if that is a part of the state of a run."""
+    """Number of trainings that have been started, if that is a part of the state of a run."""
 
     def __init__(self, options: Options, clients: Clients) -> None:
         self._seed, self._clients = options.seed, clients
@@ -63,7 +63,7 @@ class Rounds:
     def collect(
         self, number: int, engine: Engine, acceptance: Acceptance, make_task: MakeTask, read: Callable[[], Tensor]
     ) -> Collected:
-        """Let workers train from the weights that are read, and return what is usable."""
+        """Let workers train from the weights that are read, and return the usable results."""
         weights = Remade(read)
         chosen = self._sample(number)
         kept = None if type(engine) is Engine and not self._clients.are_local else weights()

@@ -49,9 +49,9 @@ class Scaling:
 def train_test_split(
     data: FederatedDataset, test_size: float = 0.25, seed: int = 0
 ) -> tuple[FederatedDataset, FederatedDataset]:
-    """Split the rows of every worker at random, there; return what is for training, and what is for testing.
+    """Split the rows on every worker at random; return the training data and the test data.
 
-    The same seed gives the same split, for each worker another one.
+    The same seed gives the same split, which differs between workers.
     """
     _require_federated(data)
     if not 0 < test_size < 1:

@@ -53,7 +53,7 @@ class EarlyStopping:
 
 
 class Watch:
-    """Evaluates the model after some rounds, and says when to stop."""
+    """Evaluates the model after some rounds, and decides when to stop."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Watch:
         self.best_weights: Tensor | None = None
         """The weights of the best evaluation."""
         self._passed = 0
-        """How many evaluations there were since the best one."""
+        """Number of evaluations since the best one."""
 
     def require_metric(self, names: Sequence[str]) -> None:
         """Raise unless the metric that decides is one of those that are measured."""
@@ -99,7 +99,7 @@ class Watch:
     def observe(
         self, row: Row, is_last: bool, evaluate: Callable[..., Evaluation], read_weights: Callable[[], Tensor]
     ) -> None:
-        """Evaluate the model after a round, if it is time, and add what was found to its row."""
+        """Evaluate the model after a round, if it is due, and add the results to its row."""
         if self.every is None or (row.round % self.every and not is_last):
             return
         found = evaluate(self.held_out, self.metrics)
@@ -116,7 +116,6 @@ class Watch:
         return True
 
     def _note(self, row: Row) -> bool:
-        """Take note of a row; return whether it is the best one so far."""
         if self.stopping is None or self.stopping.metric not in row.evaluation:
             return False
         value = row.evaluation[self.stopping.metric]

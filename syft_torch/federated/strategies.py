@@ -20,7 +20,7 @@ from syft_torch.federated.layout import Layout
 
 @dataclass
 class Update:
-    """What one worker returned: how its training changed the weights."""
+    """The result of one worker: the change of the weights by its training."""
 
     worker: Id
     difference: Tensor
@@ -33,23 +33,23 @@ class Update:
     samples: int
     loss: float
     steps: int = 1
-    """How many steps its optimizer has made."""
+    """Number of steps that its optimizer has made."""
     lr: float | None = None
     """The learning rate of its optimizer, if it has one for all parameters."""
     weight: float = 1.0
-    """How much the difference counts: less than 1 if it is stale, in asynchronous rounds."""
+    """The weight of the difference: less than 1 if it is stale, in asynchronous rounds."""
     statistics: Tensor | None = None
     """The difference of the running statistics, if the model has some."""
 
 
 ROUNDING = 1e-9
-"""By how much a product of floats may be below a whole number."""
+"""Tolerance by which a product of floats may be below a whole number."""
 
 F = TypeVar("F", bound=Callable[..., Tensor])
 
 
 def of_mean(aggregate: F) -> F:
-    """Mark an ``aggregate`` that needs nothing of the updates but their mean, weighted by samples.
+    """Mark an ``aggregate`` that needs only the mean of the updates, weighted by samples.
 
     Then workers on Ray are summed where they are. A method that overrides it is not marked.
     """
@@ -71,7 +71,7 @@ def require_updates(strategy: Strategy, count: int) -> None:
 
 
 def require_ageless(strategy: Strategy) -> None:
-    """Raise unless a strategy combines updates of several ages as it should."""
+    """Raise unless a strategy can combine updates of several ages."""
     if not (uses_mean(strategy) or strategy.takes_stale):
         why = (
             "it combines updates of one round, and ignores the weight of older ones; leave out `buffer`, or use one "
@@ -113,7 +113,7 @@ class Strategy:
 
     @property
     def needed(self) -> int:
-        """How many updates a round needs at least."""
+        """Minimum number of updates of a round."""
         return 1
 
     @property
@@ -122,7 +122,7 @@ class Strategy:
         return 0.0
 
     def correct(self, worker: Id) -> Tensor | None:
-        """Return what a worker adds to each gradient, or None."""
+        """Return the correction that a worker adds to each gradient, or None."""
         return None
 
     def begin(self, size: int, workers: int, optimizer: str, numbers: Kwargs) -> None:
@@ -192,7 +192,7 @@ def combine(strategy: Strategy, layout: Layout, weights: Tensor, updates: Sequen
 
 
 def _require_weights(strategy: Strategy, name: str, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-    """Return what a method of a strategy returns; raise unless it can take the place of the weights."""
+    """Return the result of a strategy's method; raise unless it can take the place of the weights."""
     found: object = getattr(strategy, name)(weights, updates)
     if not isinstance(found, torch.Tensor) or found.shape != weights.shape:
         raise FederatedError.strategy(repr(strategy), f"`{name}` must return weights of the same size")
@@ -248,7 +248,6 @@ class _ServerOptimizer(Strategy):
 
     @of_mean
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Make one step of the optimizer."""
         mean = find_mean(updates)
         if self.m is None or self.v is None:
             self.m, self.v = torch.zeros_like(weights), torch.full_like(weights, self.tau**2)
@@ -342,7 +341,6 @@ class _ByNumber(Strategy):
     """A strategy that combines each number separately, whatever the samples of the workers; statistics likewise."""
 
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:
-        """Add the combined difference."""
         require_updates(self, len(updates))
         return weights + self._combine(torch.stack([update.difference for update in updates]).sort(dim=0).values)
 

@@ -30,7 +30,6 @@ def sum_columns(inputs: Sequence[Tensor], reason: str, patience: float) -> tuple
 
 
 def _sum_up(inputs: Tensor) -> Tensor:
-    """Return the number, the mean and the squared deviations of each column, on the worker."""
     values = inputs.to(torch.float64)
     count = values.isnan().logical_not().sum(0).to(torch.float64)
     mean = values.nansum(0) / count.clamp(min=1)
@@ -47,10 +46,7 @@ def fetch_released(pointers: Sequence[Tensor], reason: str, patience: float) -> 
 def take_released(
     request: RequestHandle, patience: float | None, reason: str = "", more: str = "patience=3600"
 ) -> Nested:
-    """Wait for the decision on a request as long as a user's ``patience`` allows, and fetch what was released.
-
-    ``more`` is how this user gives owners more time.
-    """
+    """Wait up to ``patience`` seconds for a release, then fetch the results; ``more`` says how to wait longer."""
     try:
         request.wait(patience)
     except ReleasePendingError:

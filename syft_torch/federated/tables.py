@@ -15,7 +15,7 @@ from syft_core.values import Nested, Tensor
 from syft_torch.federated.errors import FederatedError
 
 Missing: TypeAlias = "float | Mapping[str, float] | str | None"
-"""What takes the place of missing inputs: a number, a number for each column, or "mean"."""
+"""The replacement of missing inputs: a number, a number for each column, or "mean"."""
 MEAN = "mean"
 _MAX_PROBLEMS = 5
 _FACTS = {"type": "the type", "unit": "the unit", "categories": "the categories"}
@@ -34,7 +34,7 @@ def require_agreement(found: Sequence[tuple[Id, Schema]], names: Sequence[str]) 
 
 
 def _compare(name: str, found: Sequence[tuple[Id, Column | None]]) -> list[str]:
-    """Return who differs from what most workers have."""
+    """Describe which workers differ from the majority, and how."""
     if all(column is None for _, column in found):
         return [f"no worker has a column {name!r}"]
     problems = [f"worker {worker!r} has no column {name!r}" for worker, column in found if column is None]
@@ -119,11 +119,10 @@ class Selection:
         return [column.name] if values is None else [f"{column.name}={value}" for value in values]
 
     def _list_values(self, column: Column) -> tuple[str, ...] | None:
-        """Return the values for which a column is replaced by others, or None."""
         return column.categories if self.one_hot and column.type == "category" else None
 
     def _spread(self, inputs: Tensor, schema: Schema) -> Tensor:
-        """Replace each category by columns that say which of its values it is; zeros if it is missing."""
+        """Replace each category by a column of zeros and ones for each of its values; all are zero if it is missing."""
         columns = schema.choose(self.names).columns
         if not any(map(self._list_values, columns)):
             return inputs

@@ -97,10 +97,9 @@ class FederatedTrainer:
         self._begin_strategy()
         self._engine = self._make_engine()
 
-    # --- what is sent
+    # --- sending
 
     def _record(self) -> None:
-        """Record the loss, and forget what depends on the recording before."""
         lengths = self._forms.find_lengths(self._settings)
         self._recorded = RecordedModel(self.model, self.loss, self._forms.parts, lengths)
         self._acceptance = Acceptance(self._recorded.layout, self.options.max_norm)
@@ -202,7 +201,6 @@ class FederatedTrainer:
             self._save(path)
 
     def _run_rounds(self, last: int) -> Iterator[Row]:
-        """Yield a row for each round; the model has its weights by then."""
         try:
             while len(self.history) < last and not self._watch.has_ended:
                 self._refresh()
@@ -211,7 +209,6 @@ class FederatedTrainer:
             self._engine.cancel()
 
     def _run_round(self, number: int) -> Row:
-        """Train for a round, combine the updates, and set the weights of the model."""
         began = time.perf_counter()
         recorded = self._recorded
         found = self._rounds.collect(number, self._engine, self._acceptance, self._make_task, recorded.read_weights)
@@ -280,7 +277,6 @@ class FederatedTrainer:
         write_report(path, facts, self._job.settings, self.history, self._evaluation, self._departures)
 
     def _identify(self) -> Kwargs:
-        """Return what a run must have in common with its checkpoint."""
         return {**self._recorded.identify(), "strategy": type(self.strategy).__name__, "seed": self.options.seed}
 
     def _save(self, path: Path) -> None:

@@ -38,7 +38,7 @@ from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.memory import measure_peak
 
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
-"""How many losses, with other numbers, a process remembers, and how many bytes their plans may have."""
+"""Maximum number of losses, with their settings, that a process remembers, and maximum bytes of their plans."""
 
 
 def _describe(text: str) -> MessageFacts:
@@ -64,7 +64,7 @@ class OnData(Joinable):
     data: Args
     """Pointers to the parts of the data: of one dataset after another."""
     parts: int
-    """How many parts a dataset has."""
+    """Number of parts of a dataset."""
     settings: Kwargs
     """The fields of ``loops.Settings``."""
     result: int
@@ -127,7 +127,7 @@ class _Execution(Execution):
 
     @property
     def memo(self) -> Memo:
-        """What stages know about all calls of this signature, which is forgotten together with the operation."""
+        """The memo of the stages for all calls of this signature, forgotten together with the operation."""
         if self.found_memo is None:
             self.found_memo = self.operation.recall(signature_of(self.op, self.args, self.kwargs))
         return self.found_memo
@@ -155,7 +155,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
 
 
 def _find_program(worker: Worker, id: int | str, sender: Peer) -> Program:
-    """Return a plan of the sender: one of somebody else may contain values that the sender does not know."""
+    """Return a plan of the sender: a plan of another peer may contain values that the sender does not know."""
     entry = worker.object_store.entry(id)
     if not isinstance(entry.value, Program):
         raise FederatedError.plan(str(id), "it is not a plan")
@@ -187,7 +187,7 @@ class LoopOp:
         self._memory: Memo = {}
         """The bytes that a step needs, by the lengths of the datasets."""
         self._memos: Memo = {}
-        """What is known about calls, by signature."""
+        """The memos of calls, by signature."""
         self.bytes = sum(program.bytes for program in programs)
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
@@ -201,14 +201,13 @@ class LoopOp:
             random=any(loss.is_random for loss in self.losses),
             tier="public" if self._unreviewed else "reviewed",
         )
-        # A worker whose process was ended by one loss refuses that one, and no other.
+        # If one loss ended the process, only that loss is refused.
         name = f"federated.{type(message).__name__.lower()}#{_write_digest(programs)}"
         self.op = Op(
             name, self.rehearse, "function", name, self.rehearse, describe=lambda _op: facts, process=self.process
         )
 
     def _require_model(self) -> None:
-        """Raise unless the loss has parameters that the optimizer can train."""
         forms, count = self.shape.forms, len(self.shape.parameters)
         if not all(known.dtype.is_floating_point for known in forms if known.requires_grad):
             raise FederatedError.plan("loss", "it trains a tensor that is not real")
@@ -267,7 +266,7 @@ class LoopOp:
     def may_join(self, execution: Execution) -> bool:
         """Return whether a worker may train together with others: nothing restricts its data, and no step is its own.
 
-        Random numbers and running statistics would be others than those of the worker alone.
+        Random numbers and running statistics would differ from those of the worker alone.
         """
         has_statistics = len(self.shape.forms) > len(self.shape.parameters)
         return self.is_training and not (execution.status & RESTRICTED or self.op.random or has_statistics)
@@ -278,7 +277,7 @@ class LoopOp:
         return note(self._memos, signature, {}) if found is None else found
 
     def measure_memory(self, args: Args) -> int:
-        """Return about how many bytes the loop needs besides its operands."""
+        """Return the approximate bytes that the loop needs in addition to its operands."""
         weights, _, *tensors = args
         data = tensors[self.fixed :]
         key = tuple(map(len, data[:: self.parts]))
@@ -341,7 +340,7 @@ class LoopOp:
         return turns.run(loop)
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
-        """Return what makes a context for the random numbers of a turn.
+        """Return a function that makes a context for the random numbers of a turn.
 
         On data that the sender may not read, they come from a generator that it does not know.
         """
@@ -354,7 +353,6 @@ class LoopOp:
         return partial(loops.seeded, [torch.Generator().manual_seed(execution.seed & loops.MASK).get_state()])
 
     def _arrange(self, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the fixed tensors, and the parts of the data; those of several datasets are joined."""
         plain = [tensor.detach() for tensor in tensors]
         plain = [tensor.clone() if tensor.is_inference() else tensor for tensor in plain]
         fixed, data = plain[: self.fixed], plain[self.fixed :]

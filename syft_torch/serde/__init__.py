@@ -131,7 +131,6 @@ def _serialize_tensor(worker: AnyWorker, tensor: torch.Tensor) -> Any:
 
 
 def _deserialize_tensor(worker: AnyWorker, serializer: str, tensor_bin: object) -> torch.Tensor:
-    """Deserialize the result of ``_serialize_tensor``, written with the strategy ``serializer``."""
     return strategy.get_strategy(serializer).deserialize(tensor_bin)
 
 
@@ -151,7 +150,6 @@ def _simplify_torch_tensor(worker: AnyWorker, tensor: torch.Tensor) -> tuple[obj
 
 
 def _detail_torch_tensor(worker: AnyWorker, tensor_tuple: tuple[Any, ...]) -> torch.Tensor:
-    """Rebuild a tensor from the result of ``_simplify_torch_tensor``."""
     id_, data, chain, grad, tags, description, serializer = tensor_tuple
     found = _deserialize_tensor(worker, serializer, data)
     kept = {"_syft_id": id_, "child": chain, "_syft_tags": tags, "_syft_description": description}
@@ -169,7 +167,6 @@ def _simplify_torch_parameter(worker: AnyWorker, param: torch.nn.Parameter) -> t
 
 
 def _detail_torch_parameter(worker: AnyWorker, param_tuple: tuple[Any, ...]) -> torch.nn.Parameter:
-    """Rebuild a parameter from the result of ``_simplify_torch_parameter``."""
     id_, data, requires_grad, grad, serializer = param_tuple
     param = torch.nn.Parameter(_deserialize_tensor(worker, serializer, data), requires_grad)
     if id_ is not None:

@@ -77,7 +77,6 @@ def _collect_extras(tensor: torch.Tensor) -> dict[str, object]:
 
 
 def _collect_attributes(own: Kwargs) -> dict[str, object]:
-    """Return what belongs to a tensor of its attributes."""
     found: dict[str, object] = {}
     for key, value in own.items():
         known = _NAMES.get(key)
