@@ -653,7 +653,7 @@ class Channels:
 
 
 def _combine(function: Function, x: Array, y: Array) -> Array:
-    """Add a share to an array that nobody else uses, or subtract it, in place; XOR outside of the ring."""
+    """Add a share to an array that has no other user, or subtract it, in place; XOR outside of the ring."""
     return (function if dtype_name(x) in RINGS else ixor)(x, y)  # type: ignore[no-untyped-call]  # by typeshed
 
 

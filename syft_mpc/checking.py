@@ -96,7 +96,7 @@ class Reference:
         self.args, self.kwargs = map_leaves(self._to_floats, (args, kwargs))
 
     def compare(self, result: Nested, first_only: bool = False) -> None:
-        """Raise if an element of a result, or of the first of several, is not the one that floats give."""
+        """Raise if an element of a result, or of the first of several, differs from that of floats."""
         if not any(map(_has_numbers, leaves(result))):
             return
         expected = self._run()

@@ -94,7 +94,7 @@ def epsilon_gnmax(
     answered: npt.ArrayLike | None = None,
     step: float = 0.0,
 ) -> DataDependentEpsilon:
-    """Return the ε of all queries for given votes, at the best order; it depends on the votes: it is not for release.
+    """Return the ε of all queries for given votes, at the best order; it depends on the votes, so do not release it.
 
     With ``threshold`` and ``threshold_sigma`` the method is Confident-GNMax: the test is paid for every row of votes,
     and the answer for those that are ``answered``.

@@ -35,7 +35,7 @@ class Actor:
         self.keys: dict[Id, bytes] = {}
         """The keys that the actor has given to clients."""
         self.dropped: deque[str] = deque()
-        """The agents in the actor that are not used any more."""
+        """Unused agents in the actor."""
         self.is_lost = False
         self._stuck: Nested = None
         """A call that made no progress for too long."""

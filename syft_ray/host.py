@@ -231,7 +231,7 @@ class Host:
         return make(AgentPlace(self._hook, client, self._workers), from_frames(unpack(packed)), given)
 
     async def run_agent(self, token: str, packed: Nested, shared: Nested, dropped: Sequence[str]) -> Nested:
-        """Let an agent do a task; one agent works at a time. Forget agents that are not used any more."""
+        """Let an agent do a task, one agent at a time, and forget unused agents."""
         for each in dropped:
             self._agents.pop(each, None)
         return await self._run(self._work, self._agents[token], packed, shared)

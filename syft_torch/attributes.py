@@ -266,7 +266,7 @@ class TorchAttributes(FrameworkAttributes):
 
     @contextlib.contextmanager
     def clear_growth(self, tensor: Tensor) -> Iterator[None]:
-        """Set to zero what a block adds to the storage of a tensor; of a view with strides, that is not its end."""
+        """Zero the memory that a block adds to a tensor's storage; in a view with strides, that is not its end."""
         storage = _storage_of(tensor)
         size = 0 if storage is None else storage.nbytes()
         try:
@@ -671,7 +671,7 @@ def _parts_of(tensor: Tensor) -> list[Tensor]:
 
 
 def _parts_of_quantizer(tensor: Tensor) -> list[Tensor]:
-    """Return the tensors that a quantized tensor holds besides its elements; aliases and copies hold the same ones."""
+    """Return the tensors that a quantized tensor holds next to its elements; aliases and copies share them."""
     if tensor.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
         return []
     return [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]

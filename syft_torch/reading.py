@@ -1,4 +1,4 @@
-"""Read the numbers of tensors that are not dense, for owners who look at what would leave."""
+"""Read the numbers of tensors that are not dense, for owners who review a release."""
 
 from __future__ import annotations
 

@@ -384,7 +384,7 @@ def _prefer_foreach(
 
 
 def _trace_number(get_value: Function) -> Function:
-    """Let a plan read a number from a tensor of its state anew in each call."""
+    """Let a plan read a number from a tensor of its state again in each call."""
 
     @functools.wraps(get_value)
     def substitute(value: object) -> Nested:

@@ -49,7 +49,7 @@ def _decomposes_transpose() -> bool:
 
 
 def find_checkpoint_generator() -> tuple[ModuleType, str]:
-    """Return where the generator is that runs around the forward of checkpoints that are not reentrant."""
+    """Return the owner and the name of the generator that runs around the forward of non-reentrant checkpoints."""
     checkpoint = import_module("torch.utils.checkpoint")  # Slow with torch 2.4.
     return checkpoint, next(name for name in _GENERATORS if hasattr(checkpoint, name))
 

@@ -250,7 +250,7 @@ def _needs_no_graph(tensor: Wrapper) -> bool:
 
 
 def _find_creator(func: Function, args: Args) -> Op:
-    """Return the operation that creates a tensor where its size is; raise if there is none."""
+    """Return the operation that creates a tensor on the worker of its size; raise if there is none."""
     creator = next((op for op in Wrapper.framework.creators.values() if op.func is func), None)
     if creator is None:
         return _find_replaced(func) or Wrapper.ops.of(func)

@@ -140,7 +140,7 @@ class Cells(NamedTuple):
 
 
 def read_cells(where: str, name: str, cells: Sequence[str], rule: ColumnRule) -> Cells:
-    """Convert the cells of a column; the error for those that are not of its type has their number."""
+    """Convert the cells of a column; the error for cells of another type has their number."""
     named = frozenset(rule.categories or ())
     missing = [row for row, cell in enumerate(cells) if cell.strip().lower() in MISSING and cell.strip() not in named]
     gaps = frozenset(missing)

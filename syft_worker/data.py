@@ -118,7 +118,7 @@ class DataSource:
 
     @property
     def of_mock(self) -> DataSource | None:
-        """The source of the mock, if it is not drawn."""
+        """The source of the mock, unless it is drawn."""
         if self.mock is None or self.mock == DRAW:
             return None
         is_loader = re.fullmatch(_LOADER, self.mock) is not None

@@ -29,7 +29,7 @@ def element(name: str, /, *children: str, **attributes: str) -> Html:
 
 
 def join(parts: Iterable[str]) -> Html:
-    """Join parts of a page, and escape those that are not HTML, with characters that change what others show."""
+    """Join parts of a page; escape those that are not HTML, including characters that change how others appear."""
     return Html("".join([part if type(part) is Html else escape(printable(part)) for part in parts]))
 
 

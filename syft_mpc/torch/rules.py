@@ -40,7 +40,7 @@ def add_product(
 
 
 def clamp_max(numbers: Numbers, x: Integers, max: float) -> Integers:
-    """Limit to numbers that are not larger."""
+    """Limit numbers from above."""
     return arithmetic.clamp(numbers, x, None, max)
 
 

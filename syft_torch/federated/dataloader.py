@@ -66,7 +66,7 @@ class ByWorker(dict[Id, V]):
         return super().pop(_to_id(key), *default)
 
     def setdefault(self, key: Nested, default: Nested = None) -> Nested:
-        """Return the value of a worker, which is ``default`` from now on if there is none."""
+        """Return the value of a worker, and set it to ``default`` if there is none."""
         return super().setdefault(_to_id(key), default)
 
 

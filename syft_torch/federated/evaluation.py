@@ -194,7 +194,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 
 
 def require_answer(what: str, recorded: Recorded, count: int, dimensions: int) -> None:
-    """Raise unless a recorded function returns as many real tensors as are needed, with at most so many dimensions."""
+    """Raise unless a recorded function returns the expected number of real tensors, of few enough dimensions."""
     answer = recorded.answer
     if len(answer) != count or any(len(each.shape) > dimensions or not each.dtype.is_floating_point for each in answer):
         kinds = [f"{str(each.dtype).rpartition('.')[2]}{list(each.shape or ())}" for each in answer]

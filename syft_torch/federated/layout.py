@@ -49,7 +49,7 @@ class Layout:
         return views if self.is_uniform else [view.to(kind) for view, kind in zip(views, self.dtypes, strict=True)]
 
     def split_apart(self, flat: Tensor) -> list[Tensor]:
-        """Return the tensors such that autograd counts the changes of each separately, as in a model.
+        """Return the tensors so that autograd counts the changes of each separately, as in a model.
 
         Views share one count: after an update of a running mean, a backward pass would refuse all parameters.
         """

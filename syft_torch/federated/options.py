@@ -17,7 +17,7 @@ from syft_torch.federated.loops import is_size
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a trainer trains, besides the model, the data and the strategy.
+    """How a trainer trains, apart from the model, the data and the strategy.
 
     A wrong value is refused when the options are made; ``dataclasses.replace`` makes others.
     """

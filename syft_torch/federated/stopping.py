@@ -45,7 +45,7 @@ class EarlyStopping:
             raise FederatedError.trainer(why, "pass `larger_is_better=True` or `False`")
 
     def is_better(self, value: float, best: float | None) -> bool:
-        """Return whether a value is better than the best one so far; one that is not finite never is."""
+        """Return whether a value is finite, and better than the best one so far."""
         if not isfinite(value) or best is None:
             return isfinite(value)
         is_larger = _LARGER_IS_BETTER[self.metric] if self.larger_is_better is None else self.larger_is_better

@@ -161,7 +161,7 @@ class FederatedTrainer:
 
         With ``evaluate_every``, the model is evaluated after every so many rounds, and after the last one; on
         ``held_out``, which nobody trains on, or on the data of the trainer. ``metrics`` are those of ``evaluate``, and
-        the history has what they were. ``stopping`` ends the run early. Any of these means to evaluate after each
+        the history has their values. ``stopping`` ends the run early. Any of these means to evaluate after each
         round, unless ``evaluate_every`` is given.
         """
         if type(rounds) is not int or rounds < 0:
