@@ -34,9 +34,7 @@ class Feature:
     names: Mapping[str, str] = field(default_factory=dict)
     """Names it adds to ``syft_core``, with their import paths."""
     codes: Collection[int] = ()
-    """Wire codes of its messages and codecs."""
     errors: Collection[str] = ()
-    """Qualified names of the errors it sends."""
     packages: Collection[str] = ()
     """Packages and modules with its classes: layers, messages, errors, and objects that workers store."""
     encodes: Collection[str] = ()
@@ -76,7 +74,6 @@ class Features:
         self._loaders: dict[Feature, Callable[[Feature], None]] = {}
         self._loaded: set[str] = set()
         self._unknown: WeakSet[type] = WeakSet()
-        """Classes that no feature has."""
         self._here = threading.local()
 
     def declare(self, *features: Feature, load: Callable[[Feature], None]) -> None:

@@ -496,7 +496,6 @@ ANYTHING: frozenset[type] = frozenset([object])
 _KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
 _ANY = "Any"
 _ALIASES = {"Tensor": _ANY, "Args": f"tuple[{_ANY}, ...]", "Kwargs": f"dict[str, {_ANY}]"}
-"""The names of ``values.py``."""
 MAX_BITS = 64
 """The maximum number of bits of an integer in a message: Python refuses to print very large ones."""
 MAX_TEXT = 4096

@@ -91,7 +91,6 @@ def get_source(function: Callable[..., object]) -> str:
 
 
 def _make_patients(hook: FrameworkHook, seed: int, low: float) -> Pair:
-    """Return ages in centuries and blood pressures; each hospital has its own age group."""
     rng = random.Random(seed)  # noqa: S311  # made-up patients, the same in each run
     ages = [low + 0.5 * rng.random() for _ in range(PATIENTS)]
     pressures = [0.9 + 0.7 * age + 0.05 * rng.gauss(0.0, 1.0) for age in ages]

@@ -121,7 +121,6 @@ def _alias_in(result: Nested, kwargs: Kwargs, new_kwargs: Kwargs) -> Nested:
 
 
 def _restore_aliases(wrapped: Nested, result: Nested, old_args: Nested, new_args: Nested) -> Nested:
-    """Replace the parts of ``wrapped`` whose child is an argument by the caller's own object."""
     own = {id(new): old for old, new in zip(leaves(old_args), leaves(new_args), strict=True) if new is not old}
     parts = leaves(result)
     if own.keys().isdisjoint(map(id, parts)):
@@ -212,7 +211,6 @@ def _make_inplace(rule: Respond) -> Respond:
 
 
 def _make_reflected(rule: Respond) -> Respond:
-    """Turn a rule for ``x - y`` into one for ``y.__rsub__(x)``."""
 
     def answer(op: Op, _plan: ArgumentPlan, args: Args, kwargs: Kwargs) -> Nested:
         swapped = (args[1], args[0], *args[2:])

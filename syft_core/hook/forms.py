@@ -48,7 +48,6 @@ class Inferred(NamedTuple):
     """The backend's inference about a call, from the forms of its operands."""
 
     result: Nested
-    """The result, with forms in place of tensors."""
     after: Sequence[Form]
     """The forms of the operands after the call."""
     dense: bool = True

@@ -148,7 +148,6 @@ class FrameworkHook(ABC):
     # --- attaching and detaching
 
     def _choose_local_worker(self, given: Any, is_client: bool, verbose: bool) -> Any:
-        """Return the shared worker; for the first hook, return the given worker or a new one."""
         shared = current_worker()
         if given is not None:
             if shared is not None and given is not shared:

@@ -66,7 +66,6 @@ class Journal:
         return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def _take(self) -> None:
-        """Lock the file against other processes."""
         import fcntl  # noqa: PLC0415  # only POSIX systems have it, and only a ledger on disk needs it
 
         try:
@@ -276,7 +275,6 @@ def _hash(before: str, content: bytes) -> str:
 
 
 def _shorten(value: Any) -> Any:
-    """Return an entry's JSON form, with long texts cut."""
     if isinstance(value, dict):
         return {key: _shorten(item) for key, item in value.items()}
     if type(value) in (list, tuple):

@@ -182,4 +182,3 @@ _ADVICE = {
     62: "connect by a name that the certificate has",  # the certificate has another host name
     64: "connect by a name that the certificate has",  # the certificate has another IP address
 }
-"""Advice, by OpenSSL error code."""

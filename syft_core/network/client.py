@@ -121,11 +121,9 @@ class WebsocketLocation(WireLocation):
         """Names the session, once the worker has reported that it has begun."""
         self._connection: Connection | None = None
         self._arrived: deque[tuple[Envelope, list[bytearray]]] = deque()
-        """Unread replies and unanswered requests."""
         self._connected = 0.0
         """When the last connection began; 0 before the first."""
         self._progress: object = None
-        """The session's progress when the connection broke."""
         self._broken, self._attempts = 0.0, 0
         """The time of the first break without progress since, and the number of attempts."""
         self._closed = False
@@ -270,7 +268,6 @@ class WebsocketLocation(WireLocation):
             raise
 
     def _answer(self, envelope: Envelope, frames: Sequence[object]) -> None:
-        """Execute a request of the worker, such as returning a gradient."""
         aliases = self._local.aliases  # The worker acts for this client, which waits for it, or for itself.
         reply = self._local.deliver(frames, Peer(self.id), delegates=lambda peer: peer.id in aliases)
         try:
@@ -516,7 +513,6 @@ class WebsocketClientWorker(FarWorker, WebsocketLocation):
             local.send(obj, self, create_pointer=False)
 
     def _connect_with(self, address: Address, authorization: str, id: Id | None) -> None:
-        """Continue the session with other options; on failure, restore the previous ones."""
         with self._lock:
             before, was_closed = (self._address, self._authorization, self._tls, self._expected), self._closed
             tls, expected = address.make_context(), self._expected if id is None else id
@@ -597,7 +593,6 @@ def read_head(sock: socket.socket, start: bytes) -> tuple[bytes, bytes]:
 
 
 def _read_response(protocol: ClientProtocol, sock: socket.socket, head: bytes, unread: bytes) -> tuple[Response, bytes]:
-    """Return the handshake response, and the bytes that follow it."""
     if not head.startswith(b"HTTP/1.1 101"):  # A refusal may have a body.
         head, unread = head + unread, b""
     received = 0

@@ -106,7 +106,6 @@ class Connection:
         self._wanted = select.POLLOUT
         """The event needed by the last call that would have blocked."""
         self._early: deque[tuple[Envelope, list[bytearray]]] = deque()
-        """Messages that a client received while sending."""
         self._ahead = bytearray(max(_CHUNK, len(unread)))
         self._ahead[: len(unread)] = unread
         self._view = memoryview(self._ahead)
@@ -114,7 +113,6 @@ class Connection:
         """The bounds of the bytes that were read ahead."""
         self._assembly = Assembly()
         self._left = 0
-        """The number of unread bytes in the current frame."""
         self._mask = b""
         """Empty for the mask 0."""
         self._final = True
@@ -353,7 +351,6 @@ class Connection:
             raise ConnectionLostError.closed()
 
     def _take(self, length: int) -> bytearray:
-        """Return the next payload bytes of the current message, across frames."""
         if length <= self._left:
             data = self._take_raw(length)
             self._left -= length

@@ -329,7 +329,6 @@ class Server:
         self._sessions: dict[str, ClientSession] = {}
         self._ended, self._is_valid = ended or {}, is_valid
         self._identities: dict[Id, Identity] = {}
-        """Authenticated identities, by client id."""
         worker.is_owner = self._is_owner
         self._admitted: dict[socket.socket, tuple[tuple[str, bool], str]] = {}
         """The user of each connection, whether a worker with a ticket opened it, and its session."""
@@ -443,7 +442,6 @@ class Server:
                 sock.close()
 
     def _make_room(self) -> bool:
-        """Disconnect the slowest handshake; return whether there was one."""
         oldest = next(iter(list(self._opening)), None)  # In the order in which they connected.
         if oldest is not None:
             self._opening.pop(oldest, None)
@@ -451,7 +449,6 @@ class Server:
         return oldest is not None
 
     def _run_maintenance(self) -> None:
-        """Drop slow handshakes, expire idle sessions, send heartbeats."""
         while not self._stopping.wait(self._heartbeat):
             now = time.monotonic()
             self.worker.ledger.count_refusals()
@@ -522,7 +519,6 @@ class Server:
     # --- one connection
 
     def _open_connection(self, sock: socket.socket, host: str) -> None:
-        """Authenticate a client, then serve it in another thread with a larger stack."""
         with self._report_end(host):
             sock.settimeout(HANDSHAKE_SECONDS)
             prepare(sock)
@@ -707,7 +703,6 @@ class Server:
         return "a client with another token has this name"
 
     def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str, sock: socket.socket) -> str:
-        """Return why a user may not open another connection, or an empty text."""
         user = (peer if mandate is None else mandate.peer).user
         if self.worker.guard is None or user is None:
             return ""

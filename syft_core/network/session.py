@@ -30,9 +30,7 @@ class Session:
 
     def __init__(self) -> None:
         self.received = 0
-        """The number of the last piece received."""
         self.arriving = Assembly()
-        """The pieces of an incomplete message."""
         self.sent = 0
         self.unacknowledged = 0
         """The number of messages with unacknowledged pieces."""

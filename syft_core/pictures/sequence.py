@@ -144,7 +144,6 @@ def fold(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[list[T], 
 
 
 def _best_loop(keys: list[object], start: int) -> tuple[int, int]:
-    """Return the length and count of the repetition at ``start`` that saves the most lines."""
     best, saved = (1, 1), 0
     rest = len(keys) - start
     if start > MAX_ITEMS:

@@ -39,7 +39,6 @@ class PointerPlan(ObjectPointer):
     make_plan: ClassVar[Function]
     """Creates a plan from a program and its state; set by the module of plans, which imports this one."""
     recording: object = None
-    """The recording that was sent."""
     before_call: Function | None = None
     """Raises if the recording no longer fits its models."""
     after_fetch: Function | None = None
@@ -147,7 +146,6 @@ class PointerPlan(ObjectPointer):
         return bool(self.calls) or (self.program is not None and self.program.begun)
 
     def _prepare(self, leaf: Tensor) -> Nested:
-        """Return an argument as the message contains it; send local tensors first."""
         if type(leaf) in (int, float):
             return float(leaf)
         pointer = getattr(leaf, "child", None)

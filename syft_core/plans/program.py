@@ -510,7 +510,6 @@ def _pick(numbers: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
 
 
 def _fill(part: Nested, places: Iterator[int]) -> Fill:
-    """Return a function that replaces the slots in part of a call by operands, in order."""
     cls = type(part)
     if cls is Slot:
         return operator.itemgetter(next(places))

@@ -70,7 +70,6 @@ def _find_in_classes(objects: Sequence[object]) -> Iterator[object]:
 
 
 def _is_legacy(thing: object) -> bool:
-    """Return whether an object is a numpy-style generator, whose state can be read and set."""
     cls = type(thing)
     return not isinstance(thing, ModuleType) and hasattr(cls, "get_state") and hasattr(cls, "set_state")
 
@@ -113,7 +112,6 @@ def _find_entropy(thing: object) -> str | None:
 
 
 def _find_calls_without_arguments(code: CodeType) -> Iterator[str]:
-    """Yield the names of functions called without arguments, or with None."""
     for part in find_codes(code):
         steps = [step for step in dis.get_instructions(part) if step.opname not in ("PRECALL", "PUSH_NULL", "CACHE")]
         for name, step, following in zip([None, *steps], steps, steps[1:], strict=False):

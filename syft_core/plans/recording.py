@@ -60,11 +60,9 @@ class Recorder(Location):
         self.has_zeros = has_zeros
         """Whether an argument or a part of the state has zeros in place of its values."""
         self.where = where
-        """The location of the function in the user's program."""
         self.worker = hook.worker_type(hook, id=self.id, auto_add=False, serialize=False)
         self._inner = self.worker.make_location(self.client)
         self.state: dict[Id, int] = {}
-        """The number of each state object, by id."""
         self.earlier: dict[Id, tuple[int, int]] = {}
         """The run and the number of each result of an earlier run, by id."""
         self.tapes: list[Tape] = []
@@ -324,7 +322,6 @@ class Recorder(Location):
         return keep(lambda task: answer_failure(task, error), execution)
 
     def _template(self, leaf: object) -> Nested:
-        """Return the recorded form of a command's argument."""
         if isinstance(leaf, PointerTensor):
             return self._ref(leaf)
         if is_traced(leaf):
@@ -436,7 +433,6 @@ def _routine(
 
 
 def _drop_unused(tape: Tape) -> tuple[list[Step], dict[int, int]]:
-    """Drop unused steps on numbers; return the other steps and the new numbers of results."""
     used: set[int] = set()
     kept: list[tuple[int, Step]] = []
     first = tape.count

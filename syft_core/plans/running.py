@@ -257,7 +257,6 @@ class _Call:
         return _NO_CONTEXT
 
     def _run_step(self, operation: Operation, found: Sequence[Any]) -> Nested:
-        """Run one step; return its result with entries in place of tensors."""
         self.place = operation.place
         if monotonic() > self.turn:
             self.worker.yield_turn()

@@ -32,12 +32,9 @@ class Tape:
     plan: str
     steps: list[Step] = field(default_factory=list)
     lines: list[CodeLine] = field(default_factory=list)
-    """The line of the user's program for each step."""
     inputs: dict[Id, int] = field(default_factory=dict)
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The shapes of the arguments before the run, by number."""
     results: dict[Id, int] = field(default_factory=dict)
-    """The number of each result, by id."""
     count: int = 0
     facts: dict[int, Nested] = field(default_factory=dict)
     """The facts about forms that were read, by the number of the result."""

@@ -42,13 +42,9 @@ class PluginManager:
         self.backends: Registry[str, Backend] = _new_backends()
         self.failures: dict[str, PluginError] = {}
         self.origins: dict[str, str] = {}
-        """The distribution of each plugin."""
         self.provided: dict[str, list[str]] = {}
-        """The backend names of each plugin."""
         self._plugins: dict[str, str] = {}
-        """The plugin of each feature, by module."""
         self._loaded: list[tuple[str, Feature]] = []
-        """The loaded features, each with its plugin."""
         self._lock = threading.RLock()
         """Held while a plugin is registered, but not during an import, which other threads may be waiting for."""
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
@@ -121,7 +117,6 @@ class PluginManager:
             self._extend(feature, *attached_hooks())  # Include hooks attached in the meantime.
 
     def _extend(self, feature: Feature, *hooks: FrameworkHook) -> None:
-        """Import what the backends of hooked frameworks add to a feature."""
         names = {hook.name for hook in hooks}
         for backend in list(self.backends.values()):
             if backend.framework in names and feature.name in backend.extends:

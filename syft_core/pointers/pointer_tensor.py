@@ -378,7 +378,6 @@ class PointerTensor(ObjectPointer, AbstractTensor):
         return self._gradient is not False
 
     def _ask_gradients(self) -> None:
-        """Ask for the gradients of all tensors of the module in one message."""
         found = [ref() for ref in self._sent_with]
         others = [other for other in found if other is not None and other is not self and other.gone is None]
         group = [self, *[other for other in others if other._location is self._location]]
@@ -543,7 +542,6 @@ def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
 def _point_to(
     result: Nested, first: int, pointer: PointerTensor, history: tuple[object, ...] | None, given: Any
 ) -> Nested:
-    """Replace the forms of a predicted result, or the placeholders of a received one, by pointers."""
     following = first
 
     def point(leaf: Tensor) -> Nested:

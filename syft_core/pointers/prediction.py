@@ -33,7 +33,6 @@ class Prediction(NamedTuple):
 
     result: Nested
     tensors: int
-    """The number of tensors in the result."""
     changed: tuple[tuple[int, Form], ...] = ()
     """The new forms of operands, by their position among the pointers of the call."""
     spreads: bool = False
@@ -119,7 +118,6 @@ def run(
 
 
 def _joins_graphs(pointer_type: type[PointerTensor], op: Op, args: Nested, kwargs: Nested) -> bool:
-    """Return whether targets, or tensors that share their memory, may have joined the graphs of other operands."""
     forms = [target.known_form for target in op.targets(args, kwargs) if type(target) is pointer_type]
     are_results = any(form is None or (form.requires_grad and not form.is_leaf) for form in forms)
     return are_results and len(history_of(pointer_type, args, kwargs)) > 2
@@ -149,7 +147,6 @@ def ask_forms(location: Location, operands: Sequence[object], pointer_type: type
 def _note_changes(
     pointer_type: type[PointerTensor], prediction: Prediction, location: Location, args: Nested, kwargs: Nested
 ) -> None:
-    """Remember the new forms of operands; invalidate those of other objects that may have changed."""
     operands = [leaf for leaf in leaves((args, kwargs)) if type(leaf) is pointer_type]
     targets = [(operands[place], new) for place, new in prediction.changed]
     if prediction.spreads or any(target.is_aliased for target, _ in targets):

@@ -306,7 +306,6 @@ def get_all(*objects: Tensor, user: str | None = None, reason: str = "") -> list
 
 
 def _fetch(chain: Tensor, user: str | None, reason: str) -> FetchSteps:
-    """Fetch a pointer, a module or a chain, in steps if it supports them."""
     if is_wrapper(chain) or is_framework_tensor(type(chain)):
         end = require_pointer(chain, "get")
         if isinstance(end, ObjectPointer):

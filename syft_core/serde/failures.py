@@ -117,7 +117,6 @@ _PATH = re.compile(
     r"""(?<=['"])(?:[A-Za-z]:)?[/\\](?:[^'"/\\\n]+[/\\])+(?=[^'"/\\\n]*['"])"""  # quoted, perhaps with spaces
     r"""|(?:(?<=file://)|(?<![\w.:/\\<>~-]))(?:[A-Za-z]:)?[/\\](?:[^\s'"/\\:]+[/\\])+"""
 )
-"""Matches the directories of an absolute path."""
 
 
 def _is_plain(value: object) -> bool:

@@ -31,7 +31,6 @@ class Operations:
     """The named tuples that operations return, by their name on the wire."""
     autograd: ClassVar[Autograd | None] = None
     generators: tuple[type, ...] = ()
-    """Types of random number generators that operations accept."""
     gradient: str = ""
     """The attribute that holds the gradient of a tensor, if the framework has autograd; a pointer may refer to it."""
     global_state_change_methods: frozenset[str] = frozenset()

@@ -93,7 +93,6 @@ class WireLocation(TensorPlace, Location):
         self._buffer: list[Message] = []
         self._issued: list[Issued] = []
         self._behalf: tuple[Peer, ...] = ()
-        """The peers on whose behalf the buffered commands are sent."""
         self._dropped: deque[tuple[Id, Id | None]] = deque()
         self._number = 0
         self._in_flight: deque[tuple[int, list[Issued], PendingAnswer | None]] = deque()
@@ -104,7 +103,6 @@ class WireLocation(TensorPlace, Location):
         self._unclaimed: dict[tuple[Id, ...], list[PendingAnswer]] = {}
         """The answers to interrupted calls that take objects from the worker, by the ids of the objects."""
         self._causes: dict[tuple[int, int], Issued] = {}
-        """The failed commands, by batch number and position in the batch."""
         self._last_epochs: tuple[int, int] | None = None
         _locations.add(self)
 
@@ -358,7 +356,6 @@ class WireLocation(TensorPlace, Location):
             self._receive(wait=True)
 
     def _wait_for(self, answer: PendingAnswer) -> Outcome:
-        """Wait for one reply; return its value, or raise the first error if it is a failure."""
         with self._lock:
             try:
                 self._await_answer(answer)

@@ -200,7 +200,6 @@ class BaseWorker(TensorPlace, Worker):
                 self._run(ABANDON[type(message)], message, sender)
 
     def _run(self, handler: Function, message: Message, sender: Peer) -> Outcome:
-        """Run a handler without counting, logging or metering the message."""
         with self.lock.of(sender):
             outer, self.command, self.held = (self.command, self.held), (message, sender), NOTHING
             try:

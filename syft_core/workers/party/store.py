@@ -157,7 +157,6 @@ class Stored:
     tags: frozenset[str] = NOTHING
     description: str | None = None
     schema: Schema | None = None
-    """The owner's description of its columns, if it is a table."""
     number = 0
     """Its position in the order of storage."""
     is_counted = False
@@ -363,7 +362,6 @@ def share_memory(one: object, other: object) -> bool:
 
 
 def _discard(entries: list[Stored], entry: Stored) -> None:
-    """Remove an entry from a list, by identity."""
     for place, other in enumerate(entries):
         if other is entry:
             del entries[place]
@@ -442,7 +440,6 @@ class ObjectStore:
 
     @staticmethod
     def _note_layers(entry: Stored) -> None:
-        """Set the status of a chain; a private layer restricts it."""
         users = get_allowed_users(entry.value)
         if users is not None:
             entry.restrict(users if entry.access is None else entry.access & users)

@@ -41,7 +41,6 @@ class FairLock(RLock):  # type: ignore[misc]  # not final when it runs
         """The waiting threads, by user; the user whose turn it is comes first."""
         self._last: Id | None = None
         self._next: Event | None = None
-        """The chosen thread, until it has the lock."""
         self._mutex = allocate_lock()
 
     def of(self, peer: Peer) -> _Turns:

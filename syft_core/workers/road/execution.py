@@ -40,13 +40,11 @@ class Execution(Task):
         self.parents, self.operands = [], []
         self.status = worker.status | DELEGATED if peer.behalf else worker.status
         self.args: Args = ()
-        """The arguments, with objects in place of pointers."""
         self.kwargs: Kwargs = _NO_KWARGS
         self.modes: str | None = None
         """The modes of the sender; None if they are those of this thread."""
         self.lineage: Lineage = NO_LINEAGE
         self.result = 0
-        """The id of the first result."""
         self.count = -1
         """The sender's predicted number of results; a prediction includes the effects on forms and gradients."""
         self._written: list[Any] | None = None

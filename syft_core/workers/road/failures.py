@@ -63,7 +63,6 @@ def _raise_without_context(error: Exception) -> NoReturn:
 
 
 def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
-    """Return zeros for the tensors of the result, and overwrite the targets of the call with zeros."""
     framework, call = execution.framework, (execution.args, execution.kwargs)
     pairs = list(zip(leaves((rehearsal.args, rehearsal.kwargs)), leaves(call), strict=True))
     operands = [(plain_end(shadow), end) for shadow, leaf in pairs if (end := plain_end(leaf)) is not None]

@@ -61,7 +61,6 @@ def track_gradients(proceed: Stage, execution: Execution) -> Nested:
 
 
 def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_GradCandidate]]:
-    """Run a backward pass, tracking the gradients it changes; return its result, and the copies among them."""
     worker, peer, parents, lineage = execution.worker, execution.peer, execution.parents, execution.lineage
     before = _find_candidates(execution)
     access, sources, _ = lineage

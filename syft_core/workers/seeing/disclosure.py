@@ -203,7 +203,6 @@ def _make_example(execution: Execution, kind: int, argument: object) -> Tensor:
 
 
 def _run_in_place_of(execution: Execution, replace: Callable[[Nested], Tensor]) -> DryRun:
-    """Run a call with other arguments: ``replace`` receives forms in place of tensors."""
     op, framework, modes = execution.op, execution.framework, execution.modes
     args, kwargs = map_leaves(partial(_replace, execution, replace), (execution.args, execution.kwargs))
     context = nullcontext() if modes is None else framework.apply_modes(modes, args, kwargs)
