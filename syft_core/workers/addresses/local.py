@@ -14,7 +14,7 @@ from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
 from syft_core.workers.moving.departure import is_frozen
 from syft_core.workers.moving.transfer import give_away, hand_over
-from syft_core.workers.party.status import LAYERED, RESTRICTED
+from syft_core.workers.party.status import LAYERED, POLICY
 from syft_core.workers.seeing.tracing import record, traces
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class LocalLocation(Location):
         return self.worker.describe(Describe(tuple(ids), attr), self._peer())  # type: ignore[no-any-return]  # the forms
 
     def peek(self, id: Id, attr: str | None = None) -> Tensor:
-        """Return a plain tensor, or its gradient or data."""
+        """Return a plain tensor, or its gradient or data, whose form may be read: only a policy can hide that."""
         entry = self.worker.object_store.get(id)
-        if entry is None or (entry.status | self.worker.status) & (LAYERED | RESTRICTED):
+        if entry is None or (entry.status | self.worker.status) & (LAYERED | POLICY):
             return None
         if attr is None:
             return entry.value
