@@ -21,18 +21,23 @@ EnterModes: TypeAlias = Callable[[Segment, Sequence[Nested]], AbstractContextMan
 """Returns the context for consecutive steps with equal modes, given all slots."""
 
 
-def fill(operation: Operation, operands: Sequence[Nested]) -> tuple[Sequence[Nested], Kwargs]:
-    """Return the arguments of a step; some operands may be gradients of the slots' contents."""
+def read(operation: Operation, operands: Sequence[Nested]) -> Sequence[Nested]:
+    """Return the operands of a step: some are gradients of what is in the slots."""
     if operation.attributes:
         operands = list(operands)
         for place, attr in operation.attributes:
             operands[place] = read_gradient(operands[place], attr)
+    return operands
+
+
+def fill(operation: Operation, operands: Sequence[Nested]) -> tuple[Sequence[Nested], Kwargs]:
+    """Return the arguments of a step, given its operands as ``read`` returns them."""
     return operation.args(operands), operation.kwargs(operands) if operation.kwargs is not None else {}
 
 
 def compute(operation: Operation, operands: Sequence[Nested]) -> Nested:
     """Run a step on tensors and numbers."""
-    args, kwargs = fill(operation, operands)
+    args, kwargs = fill(operation, read(operation, operands))
     if operation.op is None and operation.step.op == ITEM:
         return args[0].item()
     return clear(operation, operation.run(*args, **kwargs))

@@ -19,7 +19,7 @@ from syft_core.hook.rules import map_leaves
 from syft_core.messages import Placed
 from syft_core.peer import Id, Peer
 from syft_core.plans.errors import PlanError
-from syft_core.plans.interpreter import fill, run_steps
+from syft_core.plans.interpreter import fill, read, run_steps
 from syft_core.plans.messages import RunPlan
 from syft_core.plans.pointer import require_arguments
 from syft_core.plans.program import (
@@ -263,7 +263,8 @@ class _Call:
             self.turn = monotonic() + TURN_SECONDS
         if self.worker.held is not None:  # Others went first, and may have changed a form.
             self.schedule = None
-        operands = [each.value if type(each) is Stored and each.is_plain else _value_of(each) for each in found]
+        values = [each.value if type(each) is Stored and each.is_plain else _value_of(each) for each in found]
+        operands = read(operation, values)  # With gradients in place of their tensors: they are what a step changes.
         args, kwargs = fill(operation, operands)
         if operation.op is None:
             return self._compute_number(operation, args, kwargs)

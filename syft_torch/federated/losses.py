@@ -20,7 +20,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.forms import Form, form
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.plans.errors import PlanError
-from syft_core.plans.interpreter import clear, fill, replay
+from syft_core.plans.interpreter import clear, fill, read, replay
 from syft_core.plans.plan import ANY_LENGTHS, Plan
 from syft_core.plans.program import ITEM, Operation, Program, Slot, Step, attributes_of, look_up
 from syft_core.serde import serialize
@@ -389,7 +389,7 @@ class Loss:
         return replay(self.program, tensors, _run_stacked)
 
     def _rehearse(self, device: torch.device, operation: Operation, operands: Sequence[Nested]) -> Nested:
-        args, kwargs = fill(operation, operands)
+        args, kwargs = fill(operation, read(operation, operands))
         if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
             raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
         place = partial(_place, device)
@@ -398,7 +398,7 @@ class Loss:
 
 
 def _run_stacked(operation: Operation, operands: Sequence[Nested]) -> Nested:
-    args, kwargs = fill(operation, operands)
+    args, kwargs = fill(operation, read(operation, operands))
     return clear(operation, _STACKED.get(operation.step.op, operation.run)(*args, **kwargs))
 
 

@@ -158,7 +158,7 @@ def test_what_changes_the_direction_of_text_or_is_not_seen_is_escaped_on_the_pag
 
 def test_a_rule_that_nobody_can_use_says_so(served: Served) -> None:
     served.worker.load_data([torch.ones(2).private_tensor([]).tag("#ages")])
-    approvals = served.worker.approvals
+    approvals = served.worker.rules
     approvals.list_users = lambda: {"ana"}
     approvals.configure({name: {"user": name, "computed_from": ["#ages"]} for name in ("ana", "anna")})
 
