@@ -10,8 +10,11 @@ import torch
 from torch.utils._device import DeviceContext
 
 from syft_core.exceptions import WrapperLeakError
+from syft_core.features import Later
 from syft_torch.versions import saving_hooks
 
+name_instead_of_numpy = Later("syft_torch.alternatives:name_instead_of_numpy")
+"""Return what to write instead of a function of numpy."""
 _is_tracing = torch._C._is_tracing
 _count_function_modes = torch._C._len_torch_function_stack
 _count_dispatch_modes = torch._C._len_torch_dispatch_stack

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from syft_core.features import Later
 from syft_core.pointers.travel import Travelling
 from syft_core.tensors.identity import Identified, keep_words
 from syft_core.values import Kwargs, Tensor
 from syft_mpc.sharing import Sharing
-
-name_instead_of_numpy = Later("syft_torch.alternatives:name_instead_of_numpy")
-"""Return an alternative to a function of numpy."""
 
 
 class TorchTensor(Sharing, Travelling, Identified):

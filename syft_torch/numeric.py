@@ -18,7 +18,8 @@ from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.tensors.numeric import NumericTensor
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_torch.aten import ATEN, AtenOp
-from syft_torch.native import TorchTensor, name_instead_of_numpy
+from syft_torch.isolation import name_instead_of_numpy
+from syft_torch.native import TorchTensor
 
 _make = torch.Tensor._make_wrapper_subclass
 _META = torch.device("meta")

@@ -19,8 +19,8 @@ from syft_core.pointers.travel import are_names
 from syft_core.tensors.identity import format_chain, format_wrapper
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
-from syft_torch.isolation import make_tracing_error
-from syft_torch.native import TorchTensor, name_instead_of_numpy
+from syft_torch.isolation import make_tracing_error, name_instead_of_numpy
+from syft_torch.native import TorchTensor
 from syft_torch.storage import RemoteStorage
 
 _is_tracing = torch._C._is_tracing
