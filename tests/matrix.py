@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from .architecture.wrapping import wrap
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "compatibility.md"
 HEADING = "## Versions"
@@ -118,7 +120,7 @@ def put_section(page: str, heading: str, text: str) -> str:
     """Return the page with another text under a heading, which is added at the end if it is missing."""
     before, _heading, rest = page.partition(f"\n{heading}\n")
     _old, following, after = rest.partition("\n## ")
-    return f"{before.rstrip()}\n\n{heading}\n\n{text.strip()}\n{following}{after}"
+    return f"{before.rstrip()}\n\n{heading}\n\n{wrap(text.strip())}{following}{after}"
 
 
 if __name__ == "__main__":

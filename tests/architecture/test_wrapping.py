@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from .wrapping import find_long, split_sentences, wrap
+from .wrapping import ROOT, find_long, split_sentences, wrap
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize(
@@ -42,3 +46,11 @@ def test_a_long_paragraph_is_found_and_a_table_is_not() -> None:
     (found,) = find_long(f"# Title\n\n{'word ' * 130}\n\nshort\n\n| {'x' * 700} |\n")
 
     assert found.startswith("word word")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_has_one_sentence_per_line_and_no_long_paragraph(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+
+    assert page == wrap(page), "run `python -m tests.architecture.wrapping --write`"
+    assert find_long(page) == []

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..architecture.wrapping import wrap
 from .numpy_surface import NumpySurface
 from .survey import Finding, Surface, Verdict, survey
 from .torch_surface import TorchSurface
@@ -36,7 +37,7 @@ def page(surveys: Sequence[tuple[Surface, list[Finding]]]) -> str:
     lines += [_row(surface, findings) for surface, findings in surveys]
     for surface, findings in surveys:
         lines += ["", *_section(surface, findings)]
-    return "\n".join(lines) + "\n"
+    return wrap("\n".join(lines))
 
 
 def _row(surface: Surface, findings: list[Finding]) -> str:
@@ -55,10 +56,8 @@ def _section(surface: Surface, findings: list[Finding]) -> list[str]:
     lines += [f"- {', '.join(names)}: {reason}." for reason, names in by_reason.items()] or ["- nothing."]
     errors = [f"`{name}`" for name in _names(findings, Verdict.SAME_ERROR)]
     if errors:
-        lines += [
-            "",
-            f"{surface.name.capitalize()} itself raises, with the same error on a chain: {', '.join(errors)}.",
-        ]
+        lines += ["", f"{surface.name.capitalize()} itself raises, with the same error on a chain:", ""]
+        lines += [f"- {error}" for error in errors]
     return lines
 
 
