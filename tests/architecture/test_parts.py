@@ -39,7 +39,8 @@ def run(folder: Path, part: str, files: dict[str, str], *options: str) -> subpro
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    minute\n    torch\n")
-    environment = {**os.environ, "SYFT_PART": part, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+    own = {"SYFT_PART": part, "SYFT_ALL_PACKAGES": "", "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+    environment = {**os.environ, **own}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder / "tests")]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
