@@ -22,6 +22,7 @@ ENCRYPTED = Feature(
         "syft_mpc.additive_shared",
         "syft_mpc.authenticated_tensor",
         "syft_mpc.fixed_precision",
+        "syft_mpc.messages",
         "syft_mpc.protocol",
         "syft_mpc.secret_places",
     ),

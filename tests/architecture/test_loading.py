@@ -312,3 +312,31 @@ def test_features_offer_exactly_what_they_register() -> None:
     assert {kind.code for kind in HANDLERS if not kind.__module__.startswith("syft_core.messages")} & ours <= offered[
         "code"
     ]
+
+
+def test_whatever_is_sent_first_the_feature_that_can_send_it_is_loaded() -> None:
+    """A message or another object of a feature has a codec, also if nothing else of the feature was used before."""
+    found = run(
+        "torch",
+        """
+from syft_core.messages import HANDLERS
+from syft_core.serde import codecs
+hook = sy.TorchHook(torch)
+FEATURES.load_all()
+kernel = ("syft_core.", "syft_torch.wrapper", "syft_torch.numeric")
+
+def is_declared(module):
+    parts = module.split(".")
+    return any(("package", ".".join(parts[:n])) in FEATURES for n in range(1, len(parts) + 1))
+
+def is_of_feature(module):
+    is_kernel = module.startswith(kernel) and not module.startswith(("syft_core.plans", "syft_core.network"))
+    return module.startswith("syft_") and not is_kernel
+
+kinds = [kind for kind in [*HANDLERS, *codecs.by_type] if is_of_feature(kind.__module__)]
+report(kinds=len(kinds), missing=[kind.__qualname__ for kind in kinds if not is_declared(kind.__module__)])
+""",
+    )
+
+    assert found["kinds"] > 20
+    assert found["missing"] == []

@@ -152,7 +152,8 @@ def test_only_libraries_of_models_are_told_that_they_are_compiled(hook: Any) -> 
     assert not torch.compiler.is_compiling()
 
 
-def test_recordings_of_several_threads_leave_torch_as_it_was(hook: Any) -> None:
+def test_recordings_of_several_threads_leave_torch_as_it_was(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
     native = torch.compiler.is_compiling, torch.distributions.Distribution.__init__
     inside, ended = threading.Event(), threading.Event()
 
@@ -170,11 +171,13 @@ def test_recordings_of_several_threads_leave_torch_as_it_was(hook: Any) -> None:
         return x * 2
 
     sy.Plan(None, begin).build(torch.ones(2))
-    assert not torch.compiler.is_compiling()  # The other thread still records.
-    with pytest.raises(ValueError, match="to satisfy the constraint"):
-        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
-    ended.set()
-    other.join(60)
+    try:
+        assert not torch.compiler.is_compiling()  # The other thread still records.
+        with pytest.raises(ValueError, match="to satisfy the constraint"):
+            torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
+    finally:
+        ended.set()
+        other.join(60)
 
     assert not other.is_alive()
     assert (torch.compiler.is_compiling, torch.distributions.Distribution.__init__) == native
