@@ -12,8 +12,9 @@ import pkgutil
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 from weakref import WeakSet
 
 from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
@@ -194,8 +195,11 @@ class Later:
     2
     """
 
+    _made: ClassVar[list[Later]] = []
+
     def __init__(self, path: str) -> None:
         self.path = path
+        self._made.append(self)
 
     @functools.cached_property
     def found(self) -> Nested:
@@ -209,6 +213,17 @@ class Later:
     def __call__(self, *args: object, **options: object) -> Nested:
         """Call the function at the path."""
         return self.found(*args, **options)
+
+
+def import_everything() -> None:
+    """Load all features and all that is imported later: a served worker does it before it limits itself.
+
+    A command must not be the first to import something when there is no memory left, or no access to files.
+    """
+    FEATURES.load_all()
+    for each in list(Later._made):
+        with suppress(ImportError):  # It needs a package that is not installed, and says so when it is used.
+            _ = each.found
 
 
 def later(path: str) -> Nested:

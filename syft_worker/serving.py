@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from syft_core.exceptions import SyftError
+from syft_core.features import import_everything
 from syft_core.network.address import Address
 from syft_core.network.identity import Identity
 from syft_core.network.links import PeerLocation
@@ -129,6 +130,7 @@ def build_worker(config: WorkerConfig, given: Table) -> tuple[BaseWorker, Callab
     hook = hooks[chosen.name]
     for attached in hooks.values():
         attached.attributes.warm_up()
+    import_everything()
     size = config.limits.message_bytes or Limits().max_bytes
     worker = BaseWorker(
         hook,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
-from syft_core.features import Feature, Features, Later, later
+from syft_core.features import FEATURES, Feature, Features, Later, import_everything, later
 from syft_core.registry import Registry
 
 
@@ -231,3 +232,14 @@ def test_an_attribute_is_imported_when_it_is_used() -> None:
     assert Square().join.__self__.__class__ is Square  # A function is a method.
     assert Square.join("  x") == "x"
     assert Later("textwrap:dedent")("  x") == "x"
+
+
+def test_a_served_worker_imports_everything_before_it_limits_itself() -> None:
+    later = Later("math:tau")
+    missing = Later("no_such_module_anywhere:x")
+
+    import_everything()
+
+    assert vars(later)["found"] == math.tau
+    assert "found" not in vars(missing)
+    assert all(FEATURES.is_loaded(feature.name) or feature.requires for feature in FEATURES)
