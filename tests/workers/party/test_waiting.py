@@ -302,6 +302,21 @@ def test_the_error_is_the_same_whatever_went_wrong_inside(bob: Any) -> None:
             send()
 
 
+def test_what_has_arrived_stays_in_the_ledger_although_its_command_ends(bob: Any, alice: Any) -> None:
+    x, sent = _here(bob), new_id()
+    private = bob.object_store.entry(x.id_at_location)
+    before = len(bob.ledger)
+
+    with (
+        meanwhile(bob, lambda _message: private.restrict(frozenset({"zoe"})), Forward),
+        pytest.raises(OperandChangedError),
+    ):
+        _ask(bob, Forward(x.id_at_location, None, "alice", sent, True), x)
+
+    assert alice.object_store.get(sent) is not None
+    assert [left.event for left in bob.ledger][before:] == ["departed"]
+
+
 def test_a_policy_that_changes_ends_the_command(bob: Any, alice: Any) -> None:
     for send in each_operand(bob, Fetch, _fetch, lambda _entry: setattr(bob, "policy", "nothing")):
         with pytest.raises(OperandChangedError, match=TEXT):
