@@ -218,7 +218,7 @@ class Later:
 def import_everything() -> None:
     """Load all features and all that is imported later: a served worker does it before it limits itself.
 
-    A command must not be the first to import something when there is no memory left, or no access to files.
+    Once the limits apply, an import may find no memory, or no access to files.
     """
     FEATURES.load_all()
     for each in list(Later._made):

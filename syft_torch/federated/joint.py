@@ -6,7 +6,7 @@ within the stages of those before it. The last one computes for all, and each ke
 
     north: authorize, keep ─▶ south: authorize, keep ─▶ east: authorize, keep ─▶ one loop for three models
 
-A worker whose data is restricted is no part of this: it executes its message by itself.
+A worker with restricted data does not take part: it executes its message alone.
 """
 
 from __future__ import annotations
