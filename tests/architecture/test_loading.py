@@ -340,3 +340,17 @@ report(kinds=len(kinds), missing=[kind.__qualname__ for kind in kinds if not is_
 
     assert found["kinds"] > 20
     assert found["missing"] == []
+
+
+def test_a_served_worker_that_imports_everything_loads_no_other_framework_and_no_optional_package() -> None:
+    found = run(
+        "numpy",
+        """
+from syft_core.features import import_everything
+hook = sy.NumpyHook(numpy)
+import_everything()
+report(heavy=[name for name in ("torch", "matplotlib", "IPython", "ray") if name in sys.modules])
+""",
+    )
+
+    assert found["heavy"] == []
