@@ -26,6 +26,8 @@ LINKED = 1 << 6
 ADDED = ((1 << 8) - 1) << 24
 """The bits that features may add for objects; see ``add_bit``."""
 ADDED_INHERITED = ADDED << 8
+ADDITIONS = ADDED | ADDED_INHERITED
+"""All restrictions of features."""
 INHERITED = PRIVATE | FAILED | ADDED_INHERITED
 """The bits that an object passes on to everything computed from it."""
 
@@ -65,14 +67,12 @@ OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED | STO
 OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""
 
-RESTRICTED = PRIVATE | POLICY | ADDED | ADDED_INHERITED
+RESTRICTED = PRIVATE | POLICY | ADDITIONS
 """Something limits the sender's knowledge of an object. This is the only correct test that nothing does: an object's
 status, joined with that of its worker, has none of these bits.
 """
 
-DECISIVE = (
-    ADDED | ADDED_INHERITED | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
-)
+DECISIVE = ADDITIONS | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
 """The bits that determine the stages of an operation."""
 
 _places = itertools.count(24), itertools.count(32)
