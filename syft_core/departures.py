@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from syft_core.features import FEATURES
+from syft_core.messages import Message
 from syft_core.registry import Registry
 
 
@@ -26,11 +27,11 @@ class ReleaseRule:
     Rules are asked in order of registration, each about the objects that earlier rules do not cover.
     """
 
-    cover: Callable[..., None]
+    cover: Callable[[Any], None]
     """A function of a ``Leaving`` (``workers/moving/departure.py``), which calls its ``cover`` for what may leave."""
-    finish: Callable[..., None]
+    finish: Callable[[Any, Message], None]
     """A function of the worker and a message: use up the permissions of objects that have left with the answer."""
-    undo: Callable[..., None]
+    undo: Callable[[Any, Iterable[Message]], None]
     """A function of the worker and messages: give back the permissions of objects that have not left."""
     make_history: Callable[[], LedgerHistory]
     """Create the reader of a worker's ledger."""

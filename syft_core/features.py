@@ -20,7 +20,7 @@ from weakref import WeakSet
 from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
 from syft_core.values import Nested
 
-KeyTable: TypeAlias = Literal["name", "code", "error", "package", "encoded", "kind", "rule", "protocol"]
+KeyTable: TypeAlias = Literal["name", "code", "error", "package", "encoded", "kind", "restriction", "rule", "protocol"]
 """The tables whose keys a feature may offer."""
 
 
@@ -42,6 +42,8 @@ class Feature:
     """Packages of others for whose classes it has codecs."""
     kinds: Collection[str] = ()
     """Kinds of objects, in search results, for which it has pointers."""
+    restrictions: Collection[str] = ()
+    """Restrictions that it adds to stored objects; see ``workers/party/status.py``."""
     rules: Collection[str] = ()
     """Rules by which it lets objects leave that a policy withholds."""
     sections: Collection[str] = ()
@@ -59,6 +61,7 @@ class Feature:
         yield from (("package", package) for package in self.packages)
         yield from (("encoded", package) for package in self.encodes)
         yield from (("kind", kind) for kind in self.kinds)
+        yield from (("restriction", restriction) for restriction in self.restrictions)
         yield from (("rule", rule) for rule in self.rules)
         yield from (("protocol", protocol) for protocol in self.protocols)
 

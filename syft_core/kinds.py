@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from syft_core.exceptions import AlreadyRegisteredError
 from syft_core.features import FEATURES
@@ -15,12 +16,12 @@ class ObjectKind:
 
     name: str
     """The kind in search results."""
-    require_usable: Callable[..., None]
+    require_usable: Callable[[Any, Any], None]
     """A function of the worker and the object: raise unless the worker can use the object."""
-    bind: Callable[..., object]
+    bind: Callable[[Any, Any], object]
     """A function of the worker and the stored object: connect it with the objects on the worker that it needs."""
-    bytes_of: Callable[..., int]
-    """Return the size of an object in bytes."""
+    bytes_of: Callable[[Any], int]
+    """A function of the object: its size in bytes."""
 
 
 KINDS: dict[type, ObjectKind] = {}

@@ -34,7 +34,7 @@ def _no_ids(_message: object, _receiver: Id) -> tuple[Id, ...]:
 class MessageFacts:
     """What a kind of message does with stored objects, for code that treats all kinds alike."""
 
-    text: Callable[..., str] = lambda message: type(message).__name__
+    text: Callable[[Any], str] = lambda message: type(message).__name__
     """Describes the message in a few words for traces and logs; never a value."""
     uses: Find = _no_ids
     """The ids of the stored objects that it names; its ``operands`` may point to others."""
@@ -48,7 +48,7 @@ class MessageFacts:
     """The ids of objects whose values the receiver sends to another party."""
     takes: Find = _no_ids
     """The ids of objects that are removed once the answer is sent."""
-    leases: Callable[..., int] = lambda _message: 0
+    leases: Callable[[Any], int] = lambda _message: 0
     """The minimum number of leases it adds, apart from those on new objects."""
     mandate: Find | None = None
     """The objects that a ticket must name for a worker to send the message for a client; None if no ticket suffices."""

@@ -40,6 +40,7 @@ KEYS: dict[str, tuple[Any, Any]] = {
     "package": ({"packages": ("things",)}, "things"),
     "encoded": ({"encodes": ("things",)}, "things"),
     "kind": ({"kinds": ("thing",)}, "thing"),
+    "restriction": ({"restrictions": ("things may not leave",)}, "things may not leave"),
     "rule": ({"rules": ("things may leave",)}, "things may leave"),
     "protocol": ({"protocols": ("count_things",)}, "count_things"),
 }

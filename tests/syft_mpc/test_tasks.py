@@ -18,7 +18,7 @@ from syft_mpc.errors import ProtocolError  # noqa: E402
 from syft_mpc.messages import Prepare, RunProtocol  # noqa: E402
 from syft_mpc.tasks import MAX_TIMES, Participation, Preparation  # noqa: E402
 
-EMBARGO = add_bit()
+EMBARGO = add_bit("tests: embargoed shares")
 
 
 @pytest.fixture

@@ -211,9 +211,9 @@ class Stored:
         self.guard = other
         self.status = self.status & ~GUARDED | (GUARDED if other is not None else 0)
 
-    def mark(self, bit: int) -> None:
-        """Set a bit that a feature has added."""
-        self.status |= bit
+    def mark(self, bits: int) -> None:
+        """Set restrictions of features, by their bits."""
+        self.status |= bits & ADDITIONS
 
     def link(self, origin: Any = None, copy: tuple[Id, Peer] | None = None) -> None:
         """Record the object it was copied from, which receives its gradient, or a copy whose gradient comes back."""
@@ -611,6 +611,13 @@ class ObjectStore:
             entry.description = description
             self._described[id] = entry
         self.note(entry)
+
+    def mark(self, id: Id, bit: int) -> None:
+        """Set the restriction of a feature on an object, and on everything that shares its memory."""
+        marked = self.entry(id)
+        for entry in {marked, *self.find_sharing(marked.value)}:
+            entry.mark(bit)
+            self.note(entry)
 
     def find_reserved(self, tags: Iterable[str]) -> list[tuple[str, Stored]]:
         """Return the objects that the worker itself has published under any of ``tags``, with the tag."""

@@ -108,8 +108,8 @@ def run_and_mark_failed(execution: Execution, compute: Compute) -> Nested:
 def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen: bool = False) -> None:
     """Set the lineage of objects after a write.
 
-    If other objects may see the write (``is_seen``), or the restrictions of an object change, also set the lineage of everything
-    that shares memory with them.
+    If other objects may see the write (``is_seen``), or restrictions change, also set the lineage of everything that
+    shares memory with them.
     """
     restrictions = restrictions_of(lineage)
     store = worker.object_store

@@ -23,7 +23,7 @@ def _without_added_stages() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_without_added_stages")
 def test_a_new_restriction_is_one_bit_and_one_stage(hook: Any) -> None:
-    embargoed = add_bit(inherited=True)
+    embargoed = add_bit("tests: not multiplied", inherited=True)
 
     def refuse(proceed: Any, execution: Any) -> Any:
         if execution.op.operation == "mul":
@@ -42,7 +42,7 @@ def test_a_new_restriction_is_one_bit_and_one_stage(hook: Any) -> None:
 
 @pytest.mark.usefixtures("_without_added_stages")
 def test_what_authorizes_a_task_comes_before_what_features_add_and_the_rest_after(hook: Any) -> None:
-    bit = add_bit()
+    bit = add_bit("tests: nothing")
 
     def stage(proceed: Any, task: Any) -> Any:
         return proceed(task)

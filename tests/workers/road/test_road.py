@@ -26,7 +26,7 @@ from tests.messages import list_commands  # noqa: E402
 
 from ..party import test_waiting as waiting  # noqa: E402
 
-EMBARGO, SECRET = add_bit(), add_bit(inherited=True)
+EMBARGO, SECRET = add_bit("tests: embargo"), add_bit("tests: secret", inherited=True)
 
 
 @pytest.fixture(autouse=True)
