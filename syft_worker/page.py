@@ -31,8 +31,10 @@ from urllib.parse import parse_qs
 from syft_core.exceptions import AuthenticationError, SyftError
 from syft_core.network.address import is_loopback, is_unspecified, listen
 from syft_core.network.connection import interrupt
+from syft_core.network.credentials import Credentials, read_authorization, read_certificate
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
+from syft_core.network.server import Server
+from syft_core.network.threads import start_thread
 from syft_core.pictures.tables import one_line
 from syft_core.values import Json, Table
 from syft_worker import views

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from syft_core.hook.hook import FrameworkHook
-from syft_core.network.server import ClientSession, Server
+from syft_core.network.client_session import ClientSession
+from syft_core.network.server import Server
 from syft_core.peer import Id
 from syft_core.pictures.tables import one_line, to_moment, to_size
 from syft_core.values import Json, Table

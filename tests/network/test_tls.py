@@ -12,7 +12,8 @@ import pytest
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.server import Server, make_server_context
+from syft_core.network.credentials import make_server_context
+from syft_core.network.server import Server
 from syft_worker.authority import Authority
 from syft_worker.certificates import make_certificates
 from syft_worker.config import WorkerConfig

@@ -319,7 +319,7 @@ class BaseWorker(TensorPlace, Worker):
         return (value if batch.asks and failure is None else None), failure
 
     def _is_harmless(self, error: Exception, command: Message) -> bool:
-        """Return whether a command failed that only stores, as an object, the gradient of a tensor that is gone.
+        """Return whether a failed command only had to store the gradient of a tensor that is gone.
 
         Clients send it unasked before they replace gradients: only uses of its result must fail.
         """

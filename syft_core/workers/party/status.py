@@ -73,8 +73,8 @@ OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""
 
 RESTRICTED = PRIVATE | POLICY | ADDITIONS
-"""Something limits the sender's knowledge of an object. This is the only correct test that nothing does: an object's
-status, joined with that of its worker, has none of these bits.
+"""Something limits the sender's knowledge of an object. Nothing does if its status, joined with that of its worker, has
+none of these bits; test that in no other way.
 """
 
 DECISIVE = ADDITIONS | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES

@@ -138,7 +138,7 @@ def _run(task: FunctionCall) -> Nested:
 
 
 def _protect(task: FunctionCall) -> Nested:
-    """Return the arguments, with copies of those that someone may read who may not read all of them.
+    """Return the arguments, with copies of those that are less restricted than all of them together.
 
     The function may write into any argument or gradient, without declaring it.
     """

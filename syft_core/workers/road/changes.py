@@ -76,7 +76,7 @@ def _note_autograd(execution: Execution) -> None:
 
 
 def _invalidate_graphs(execution: Execution) -> None:
-    """Make backward passes fail that need the values of the targets before these become private.
+    """Make backward passes fail that need the old values of the targets, before these become restricted.
 
     The lineage of their results is that of the old values, and the framework does not notice all writes.
     """

@@ -5,7 +5,7 @@ with ``proceed(task)``. The innermost one takes the task alone. Each kind of tas
 
     run, train   an operation of the op table, or a loop of the worker's own     ``operations.py``
     call         a function of the owner                                         ``calls.py``
-    protocol     the part of this worker in a protocol                           ``syft_mpc/parties.py``
+    protocol     the part of this worker in a protocol                           ``syft_mpc/tasks.py``
     leave        objects, or something computed from them, leave the worker      ``workers/moving/departure.py``
 
 A restriction that a feature adds is one bit of the status and one stage, which all kinds of tasks pass.
