@@ -76,7 +76,7 @@ class QuotaGuard:
         return self._incidents.list_bans(lambda user: self._accounts.allowance_of(user).crashes)
 
     def lift(self, ban: Ban) -> None:
-        """Lift a ban here; the supervisor, which keeps the record, must be told."""
+        """Lift a ban in this process; the caller informs the supervisor, which keeps the record."""
         self._incidents.forget(ban)
 
     def forget(self, peer: Id) -> None:

@@ -387,7 +387,7 @@ def _state_of(client: ClientSession) -> str:
 def _users(worker: BaseWorker, clients: Sequence[ClientSession], query: Mapping[str, str]) -> Html:
     counts = Counter(str(client.peer) for client in clients)
     guard, accounts = getattr(worker, "guard", None), {}
-    if guard is not None and worker.lock.wait(seconds=LOCK_SECONDS):  # The guard counts under the lock.
+    if guard is not None and worker.lock.wait(seconds=LOCK_SECONDS):  # The guard counts with the lock held.
         try:
             accounts = {account.user: account for account in guard.accounts}
         finally:

@@ -321,7 +321,7 @@ class BaseWorker(TensorPlace, Worker):
     def _is_harmless(self, error: Exception, command: Message) -> bool:
         """Return whether a failed command only had to store the gradient of a tensor that is gone.
 
-        Clients send it unasked before they replace gradients: only uses of its result must fail.
+        Clients send such commands by themselves before they replace gradients, so only uses of the result fail.
         """
         if not isinstance(error, ObjectNotFoundError) or type(command) is not Run or len(command.args) != 1:
             return False
