@@ -8,9 +8,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from syft_core.exceptions import RegistryError
 from syft_core.features import FEATURES
 from syft_core.messages import Message
 from syft_core.registry import Registry
+from syft_core.values import Given
 
 
 class LedgerHistory(Protocol):
@@ -27,11 +29,11 @@ class ReleaseRule:
     Rules are asked in order of registration, each about the objects that earlier rules do not cover.
     """
 
-    cover: Callable[[Any], None]
+    cover: Callable[[Given], None]
     """A function of a ``Leaving`` (``workers/moving/departure.py``), which calls its ``cover`` for what may leave."""
-    finish: Callable[[Any, Message], None]
+    finish: Callable[[Given, Message], None]
     """A function of the worker and a message: use up the permissions of objects that have left with the answer."""
-    undo: Callable[[Any, Iterable[Message]], None]
+    undo: Callable[[Given, Iterable[Message]], None]
     """A function of the worker and messages: give back the permissions of objects that have not left."""
     make_history: Callable[[], LedgerHistory]
     """Create the reader of a worker's ledger."""
@@ -71,4 +73,8 @@ def find_rules() -> list[ReleaseRule]:
 
 def register_rule(name: str, rule: ReleaseRule) -> None:
     """Ask ``rule`` about everything the policy of a worker withholds; registering it again has no effect."""
+    if not isinstance(rule, ReleaseRule):
+        raise RegistryError(
+            f"cannot register the rule {name!r}: it has the type {type(rule).__name__}; make a `ReleaseRule`"
+        )
     RULES.register(name, rule)

@@ -13,11 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal, TypeAlias
 from weakref import WeakSet
 
-from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
+from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError, RegistryError
 from syft_core.values import Nested
 
 KeyTable: TypeAlias = Literal["name", "code", "error", "package", "encoded", "kind", "restriction", "rule", "protocol"]
@@ -52,6 +52,14 @@ class Feature:
     """Protocols on shares that it adds to encrypted computation."""
     requires: str | None = None
     """A module that must be loaded first: the hook of a framework, which no peer can make a worker load."""
+
+    def __post_init__(self) -> None:
+        """Raise if a field has a wrong type: a text, for instance, is a collection of characters."""
+        for each in fields(self)[2:-1]:
+            value, expected = getattr(self, each.name), Mapping if each.name == "names" else Collection
+            if isinstance(value, str) or not isinstance(value, expected):
+                what = "a dict of import paths" if each.name == "names" else "a tuple"
+                raise RegistryError(f"cannot describe the feature {self.name!r}: {each.name!r} is not {what}; use one")
 
     def list_keys(self) -> Iterator[tuple[KeyTable, int | str]]:
         """Yield the keys that load the feature, with their tables."""

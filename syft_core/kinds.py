@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from syft_core.exceptions import AlreadyRegisteredError
 from syft_core.features import FEATURES
+from syft_core.values import Given
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class ObjectKind:
 
     name: str
     """The kind in search results."""
-    require_usable: Callable[[Any, Any], None]
+    require_usable: Callable[[Given, Given], None]
     """A function of the worker and the object: raise unless the worker can use the object."""
-    bind: Callable[[Any, Any], object]
+    bind: Callable[[Given, Given], object]
     """A function of the worker and the stored object: connect it with the objects on the worker that it needs."""
-    bytes_of: Callable[[Any], int]
+    bytes_of: Callable[[Given], int]
     """A function of the object: its size in bytes."""
 
 

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from syft_core.exceptions import ConnectionLostError, MessageSizeError, WorkerNotFoundError
+from syft_core.messages import Message
 from syft_core.network.connection import Connection, Envelope, Purpose
 from syft_core.network.session import Session
 from syft_core.peer import Peer
@@ -132,7 +132,7 @@ class ReverseLocation(WireLocation):
         super().__init__(worker, client.peer.id)
         self._of, self._require_room = client, require_room
 
-    def tell(self, message: Any) -> None:
+    def tell(self, message: Message) -> None:
         """Wait for every answer, because the client reads requests only while it is waiting itself."""
         self.ask(message)
 

@@ -213,7 +213,9 @@ class Stored:
 
     def mark(self, bits: int) -> None:
         """Set restrictions of features, by their bits."""
-        self.status |= bits & ADDITIONS
+        if bits & ~ADDITIONS:
+            raise ValueError(f"cannot mark an object: {bits:#x} has bits that `add_bit` has not returned")
+        self.status |= bits
 
     def link(self, origin: Any = None, copy: tuple[Id, Peer] | None = None) -> None:
         """Record the object it was copied from, which receives its gradient, or a copy whose gradient comes back."""

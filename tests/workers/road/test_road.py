@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -196,6 +197,27 @@ def test_the_road_of_a_plan_is_that_of_its_steps(bob: Any) -> None:
 
     with pytest.raises(PermissionError, match="cannot run"):
         plan(x)
+
+
+# --- a message without the road
+
+
+@pytest.mark.parametrize("returns_objects", [False, True])
+@pytest.mark.parametrize("answer", [lambda value: value, lambda value: {"all": [value]}], ids=["bare", "nested"])
+def test_an_object_that_a_handler_returns_without_letting_it_leave_stays(
+    bob: Any, monkeypatch: pytest.MonkeyPatch, answer: Any, returns_objects: bool
+) -> None:
+    x = torch.ones(3).send(bob)
+    facts = replace(messages.AskSchema.facts, returns_objects=returns_objects)
+    monkeypatch.setattr(messages.AskSchema, "facts", facts)
+    monkeypatch.setitem(
+        messages.HANDLERS,
+        messages.AskSchema,
+        lambda worker, message, _sender: answer(worker.object_store.entry(message.id).value),
+    )
+
+    with pytest.raises(TypeError, match="cannot answer AskSchema: its handler returns an object without `leave`"):
+        waiting._ask(bob, messages.AskSchema(x.id_at_location))
 
 
 # --- a restriction whose objects others may compute with, but not have
