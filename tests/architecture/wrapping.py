@@ -1,6 +1,6 @@
 """Wrap pages at one sentence per line, and find paragraphs that are too long.
 
-``python -m tests.architecture.wrapping [--write] [PAGE...]``, by default for the README, CONTRIBUTING, SECURITY and docs.
+``python -m tests.architecture.wrapping [--write] [PAGE...]``, by default for all pages but the changelog.
 """
 
 from __future__ import annotations
