@@ -29,14 +29,14 @@ from syft_core.exceptions import (
     AuthenticationError,
     ConnectionLostError,
     MessageSizeError,
-    TicketError,
     WorkerError,
 )
 from syft_core.network.address import is_loopback, listen
+from syft_core.network.admission import Admission
 from syft_core.network.client import MAX_HANDSHAKE, UNLOGGED, NotHttpError, prepare, read_head
-from syft_core.network.client_session import ClientSession, ReverseLocation
+from syft_core.network.client_session import ClientSession
 from syft_core.network.connection import MAX_FRAME, Connection, Envelope, Purpose, abort, interrupt
-from syft_core.network.credentials import Authenticate, Credentials, read_authorization, read_certificate
+from syft_core.network.credentials import Authenticate, read_authorization, read_certificate
 from syft_core.network.identity import Identity
 from syft_core.network.pieces import PIECE, split
 from syft_core.network.session import (
@@ -50,16 +50,13 @@ from syft_core.network.session import (
     RECEIVED,
     RESUMED,
     SESSION,
-    STARTED,
     STATE,
     WORKER,
 )
 from syft_core.network.threads import start_thread
-from syft_core.peer import Id, Peer
+from syft_core.peer import Peer
 from syft_core.pictures.tables import one_line
 from syft_core.serde.layout import Frame
-from syft_core.workers.addresses.tickets import Mandate
-from syft_core.workers.addresses.wire import WINDOW
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import is_wanted
 
@@ -68,18 +65,6 @@ HEALTH = "/health"
 """The path at which anyone can check whether the worker is being served."""
 HANDSHAKE_SECONDS = 10
 """The time limit for opening a connection."""
-MESSAGE_OVERHEAD = 1 << 24
-"""The maximum size in bytes of a message, in addition to its objects."""
-MAX_HELD = 1 << 30
-"""The maximum size in bytes of the messages kept for a user: unacknowledged replies, and waiting messages."""
-MAX_UNCOUNTED = 1 << 20
-"""The size in bytes below which a session is not compared with the messages kept for the user's other sessions."""
-MAX_IDLE_SESSIONS = 64
-"""The maximum number of a user's sessions without a connection."""
-MAX_WAITING = 2 * WINDOW
-"""The maximum number of a client's messages that wait for the worker, and of unacknowledged replies."""
-MAX_LINKS = 64
-"""The maximum number of workers connected with a user's tickets, for each connection that the user may have."""
 MAX_DEPOSITED = 16
 """The number of deposits that are acknowledged together."""
 LARGE_DEPOSIT = 1 << 16
@@ -87,7 +72,6 @@ LAST_SECONDS = 1
 """The minimum seconds that a stopping server gives its threads to end, and its clients to read the reason."""
 _LINGER = 1
 """Seconds to wait for a client to read why its certificate was refused."""
-_MAX_NAME = 128
 _BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n"
     + f"{REASON}: this is not a websocket request, or one end uses TLS and the other does not\r\n\r\n".encode()
@@ -159,18 +143,13 @@ class Server:
             )
         self.worker, self.host, self.port = worker, host, port
         self.authenticate, self.tls = authenticate, tls
-        self.sessions_opened = self.connections_refused = 0
+        self.admission = Admission(worker, authenticate, is_valid)
+        self.connections_refused = 0
         self.latencies = Latencies()
         self._max_connections, self._session_timeout = max_connections, session_timeout
         self._heartbeat, self._io_timeout = heartbeat, io_timeout
         self.handshake_stack = handshake_stack
-        self._sessions: dict[str, ClientSession] = {}
-        self._ended, self._is_valid = ended or {}, is_valid
-        self._identities: dict[Id, Identity] = {}
-        worker.is_owner = self._is_owner
-        self._admitted: dict[socket.socket, tuple[tuple[str, bool], str]] = {}
-        """The user of each connection, whether a worker with a ticket opened it, and its session."""
-        self._lock = threading.Lock()
+        self._ended = ended or {}
         self._threads: set[threading.Thread] = set()
         self._opening: dict[socket.socket, float] = {}
         """The connections that are not yet authenticated, and when they were opened."""
@@ -233,7 +212,7 @@ class Server:
     @property
     def sessions(self) -> list[ClientSession]:
         """The sessions of all clients."""
-        return list(self._sessions.values())
+        return self.admission.sessions
 
     def _start_thread(self, name: str, serve: Callable[[], None], stack: int = 0) -> None:
         def run() -> None:
@@ -292,7 +271,7 @@ class Server:
             for sock, since in list(self._opening.items()):
                 if now - since > HANDSHAKE_SECONDS:
                     interrupt(sock)
-            for key, client in list(self._sessions.items()):
+            for key, client in self.admission.list_keys():
                 try:
                     self._look_after(key, client, now)
                 except Exception:  # noqa: BLE001, PERF203  # one client must not affect the others
@@ -302,8 +281,8 @@ class Server:
         connection = client.connection
         if connection is None:
             if now - client.seen > self._session_timeout:
-                self._end_session(key, client)
-        elif not self._is_valid_client(client):
+                self.admission.end_session(key, client)
+        elif not self.admission.is_valid_client(client):
             _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
             connection.interrupt()
         elif client.busy_since is not None and now - client.busy_since >= self._heartbeat and not _ping(connection):
@@ -318,40 +297,7 @@ class Server:
             raise ConnectionLostError.stopping(self.worker.id)
         if client.gone_since is not None and time.monotonic() - client.gone_since > self._session_timeout:
             return False
-        return self._is_valid_client(client)
-
-    def _is_valid_client(self, client: ClientSession) -> bool:
-        identity = self._identities.get((client.mandate or client).peer.id)
-        return identity is None or self._is_valid(identity)
-
-    def _is_owner(self, peer: Peer) -> bool:
-        """Return whether a client has authenticated as an administrator and acts for itself."""
-        identity = None if peer.behalf else self._identities.get(peer.id)
-        return peer.id == self.worker.id or (identity is not None and identity.admin and self._is_valid(identity))
-
-    def _end_session(self, key: str, client: ClientSession) -> None:
-        with client.lock:
-            if client.connection is not None:
-                return
-            self._sessions.pop(key, None)
-            self._note_arrivals(client, client.session.sent)  # The client had time to reconnect.
-            if client.mandate is not None:
-                self.worker.sessions.pop(client.mandate, None)
-                if self.worker.guard is not None:
-                    self.worker.guard.forget(client.peer.id)
-            elif all(other.peer.id != client.peer.id for other in self.sessions):
-                self._end_mandates(client.peer)
-                self._identities.pop(client.peer.id, None)
-                self.worker.forget_client(client.peer)
-        _log.info("session of %s ended", one_line(str(client.peer)))
-
-    def _end_mandates(self, giver: Peer) -> None:
-        for key, client in list(self._sessions.items()):
-            if client.mandate is not None and client.mandate.peer.id == giver.id:
-                self._sessions.pop(key, None)
-                self.worker.sessions.pop(client.mandate, None)
-                if client.connection is not None:
-                    client.connection.interrupt()
+        return self.admission.is_valid_client(client)
 
     # --- one connection
 
@@ -373,8 +319,8 @@ class Server:
 
     def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
         with self._report_end(host):
-            limit = min(MAX_FRAME, self._limit_message(client))
-            room = partial(self._require_bytes, client, spare=PIECE)
+            limit = min(MAX_FRAME, self.admission.limit_message(client))
+            room = partial(self.admission.require_bytes, client, spare=PIECE)
             connection = Connection(sock, is_client=False, max_bytes=limit, unread=unread, require_room=room)
             self._serve_client(client, sock, connection)
             connection.drain(LAST_SECONDS)  # The server stops, and the client reads why.
@@ -392,38 +338,8 @@ class Server:
 
     def _end_connection(self, sock: socket.socket) -> None:
         self._opening.pop(sock, None)
-        self._admitted.pop(sock, None)
+        self.admission.forget_connection(sock)
         abort(sock)
-
-    def _limit_held(self, client: ClientSession) -> int:
-        guard, user = self.worker.guard, client.payer
-        quota = None if guard is None or user is None else guard.limit_message(user)
-        return MAX_HELD if quota is None else quota + MESSAGE_OVERHEAD
-
-    def _limit_message(self, client: ClientSession) -> int:
-        return min(self.worker.limits.max_bytes, self._limit_held(client))
-
-    def require_room(self, client: ClientSession, in_pieces: bool = False) -> None:
-        """Raise if a client keeps sending without reading the worker's replies, or without answering the worker.
-
-        A message in pieces is not counted: if it is too large, the reply is an error.
-        """
-        count = max(client.session.unacknowledged, len(client.waiting))
-        if count > MAX_WAITING:
-            raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
-        if not in_pieces:
-            self._require_bytes(client)
-
-    def _require_bytes(self, client: ClientSession, spare: int = 0) -> None:
-        held, limit = self._count_held(client), self._limit_held(client)
-        if held - spare > limit:
-            raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {limit}")
-
-    def _count_held(self, client: ClientSession) -> int:
-        held = client.bytes_held
-        if held > MAX_UNCOUNTED:
-            held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])
-        return held
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         try:
@@ -455,10 +371,10 @@ class Server:
     ) -> tuple[Response, ClientSession | None]:
         name, secret = request.headers.get(CLIENT, ""), request.headers.get(SESSION, "")
         certificate = read_certificate(sock)
-        admitted = self._admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
+        admitted = self.admission.admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
         status, why = 401, "the token or certificate is missing, wrong, expired or revoked"
         if admitted is not None:
-            status, why = 429, self._refuse_connection(*admitted[:2], secret, sock)
+            status, why = 429, self.admission.refuse_connection(*admitted[:2], secret, sock)
         if admitted is None or why:
             return _refuse(protocol, status, why), None
         response = protocol.accept(request)
@@ -466,13 +382,13 @@ class Server:
             return response, None
         if protocol.subprotocol != PROTOCOL:
             return _refuse(protocol, 400, f"the worker speaks {PROTOCOL}; install the same release at both ends"), None
-        if why := self._refuse_name(name, secret, *admitted):
+        if why := self.admission.refuse_name(name, secret, *admitted):
             return _refuse(protocol, 400, why), None
         return self._continue(
             protocol,
             request,
             response,
-            *self._find_session(*admitted, secret, request.headers.get(BEGUN), sock),
+            *self.admission.find_session(*admitted, secret, request.headers.get(BEGUN), sock),
             admitted[0],
         )
 
@@ -502,103 +418,9 @@ class Server:
             return _refuse(protocol, 400, "the session of the client is not in order"), None
         headers = {WORKER: self.worker.id, CLIENT: client.peer.id, STATE: state, BEGUN: client.begun}
         headers |= {RECEIVED: client.session.received, HEARTBEAT: f"{self._heartbeat:g}"}
-        headers |= {LIMIT: self._limit_message(client)}
+        headers |= {LIMIT: self.admission.limit_message(client)}
         response.headers.update({name: str(value) for name, value in headers.items()})
         return response, client
-
-    def _admit(
-        self, kind: str, secret: str, name: str, key: str, certificate: object
-    ) -> tuple[Peer, Mandate | None, Identity | None] | None:
-        """Return the peer, its mandate if it has a ticket, and its identity; None if the credentials are invalid."""
-        if kind != "ticket":
-            identity = self.authenticate(Credentials(secret if kind == "bearer" else None, certificate))
-            if identity is None:
-                return None
-            return Peer(f"{name}@{identity.user}", identity.user), None, identity
-        known = self._sessions.get(key)  # A ticket opens one session, which may have several connections.
-        if known is not None and known.mandate is not None:
-            return (known.peer, known.mandate, None) if self._is_valid_client(known) else None
-        try:
-            return Peer(name), Mandate(self.worker.tickets.redeem(secret, name)), None
-        except TicketError:
-            return None
-
-    def _refuse_name(
-        self, name: str, secret: str, peer: Peer, mandate: Mandate | None, identity: Identity | None
-    ) -> str:
-        """Return why a client may not use this name, or an empty text.
-
-        It must not be mistaken for another user's, or for the worker. It belongs to one token at a time: revoking the
-        token ends the connections of all clients with this name.
-        """
-        is_name = name.isprintable() and "@" not in name and str(self.worker.id) not in (name, peer.id)
-        if not (is_name and 0 < len(name) <= _MAX_NAME and 32 <= len(secret) <= _MAX_NAME):
-            return "the name or the session of the client is missing or not allowed"
-        known = None if mandate is not None else self._identities.get(peer.id)
-        if known is None or known == identity or f"{peer.id}/{secret}" in self._sessions or not self._is_valid(known):
-            return ""
-        return "a client with another token has this name"
-
-    def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str, sock: socket.socket) -> str:
-        user = (peer if mandate is None else mandate.peer).user
-        if self.worker.guard is None or user is None:
-            return ""
-        payer, key = (user, mandate is not None), f"{peer.id}/{secret}"
-        with self._lock:
-            count = len({other for paying, other in list(self._admitted.values()) if paying == payer} - {key})
-            why = self.worker.guard.refuse_connection(user, count if mandate is None else count // MAX_LINKS)
-            if not why:
-                self._admitted[sock] = payer, key
-        return why or ""
-
-    def _find_session(
-        self,
-        peer: Peer,
-        mandate: Mandate | None,
-        identity: Identity | None,
-        secret: str,
-        begun: str | None,
-        sock: socket.socket,
-    ) -> tuple[ClientSession | None, str]:
-        """Return the session of a client and its state, or None if it cannot continue.
-
-        ``begun`` names a session with messages. A client sends it as soon as it has read the answer that began the
-        session, so a request without it that follows messages was delayed or repeated in transit.
-        """
-        key = f"{peer.id}/{secret}"
-        with self._lock:
-            client = self._sessions.get(key)
-            if begun is not None and (client is None or client.begun != begun):
-                return None, LOST
-            if begun is None and client is not None and (client.session.received or client.session.sent):
-                return None, RESUMED
-            if identity is not None:
-                self._identities[peer.id] = identity
-            if client is None:
-                created = self._sessions[key] = ClientSession(peer, mandate, newest=sock)
-                self.sessions_opened += 1
-                if mandate is None:
-                    self.worker.add_client(ReverseLocation(self.worker, created, self.require_room))
-            else:
-                client.newest, client.gone_since, client.seen = sock, None, time.monotonic()
-        if client is None:
-            self._limit_idle_sessions(created)
-            return created, STARTED
-        client.await_turn(sock)
-        client.seen = time.monotonic()
-        return client, RESUMED
-
-    def _limit_idle_sessions(self, created: ClientSession) -> None:
-        idle = [
-            (client.seen, key, client)
-            for key, client in list(self._sessions.items())
-            if client.connection is None and client.payer == created.payer and client is not created
-        ]
-        limit, held = self._limit_held(created), 0
-        for place, (_, key, client) in enumerate(sorted(idle, key=lambda found: found[0], reverse=True)):
-            held += client.bytes_held
-            if place >= MAX_IDLE_SESSIONS or held > limit:
-                self._end_session(key, client)
 
     def _serve_client(self, client: ClientSession, sock: socket.socket, connection: Connection) -> None:
         with client.take_over(sock, connection, self._heartbeat):
@@ -621,9 +443,9 @@ class Server:
         if envelope.kind not in (Purpose.BATCH, Purpose.NOTE):
             return
         client.session.acknowledge(envelope.received)
-        self._note_arrivals(client, client.session.acknowledged)
+        self.admission.note_arrivals(client, client.session.acknowledged)
         try:  # Before accepting it: a client that reconnects sends it again.
-            self.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
+            self.admission.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
         except ConnectionLostError:
             connection.drain()
             raise
@@ -639,10 +461,10 @@ class Server:
         arriving = client.session.arriving
         size = arriving.size + sum(map(len, piece)) if envelope.more or arriving.size else 0
         if client.excess is None and size:
-            held, limit = self._count_held(client) + size - arriving.size, self._limit_message(client)
+            held, limit = self.admission.count_held(client) + size - arriving.size, self.admission.limit_message(client)
             if size > limit:
                 client.excess = MessageSizeError.too_large(f"more than {limit:,}", self.worker.id, f"{limit:,}")
-            elif held > (most := self._limit_held(client)):
+            elif held > (most := self.admission.limit_held(client)):
                 client.excess = MessageSizeError.too_many(self.worker.id, f"{most:,}")
         if client.excess is None:
             try:
@@ -689,13 +511,6 @@ class Server:
             client.arrivals.append((client.session.sent, arrivals))
         for envelope, piece in pieces:
             connection.send(envelope, piece)
-
-    def _note_arrivals(self, client: ClientSession, number: int) -> None:
-        """Call what was collected for replies up to ``number``, which have arrived."""
-        while client.arrivals and client.arrivals[0][0] <= number:
-            with self.worker.lock.of((client.mandate or client).peer):
-                for action in client.arrivals.popleft()[1]:
-                    action()
 
     def _acknowledge(
         self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]
