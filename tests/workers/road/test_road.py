@@ -179,6 +179,17 @@ def test_a_copy_on_the_same_worker_of_a_restricted_object_is_refused(bob: Any) -
         waiting._ask(bob, Forward(x.id_at_location, None, "bob", new_id(), True))
 
 
+def test_a_copy_on_the_same_worker_has_the_restrictions_of_its_object(bob: Any) -> None:
+    procedure._added.pop()
+    add_stage(EMBARGO, _keep_here, kinds={"leave"})
+    x = torch.ones(3).send(bob)
+    bob.object_store.mark(x.id_at_location, EMBARGO)
+    waiting._ask(bob, Forward(x.id_at_location, None, "bob", 77, True))
+
+    with pytest.raises(PermissionError, match="by a test"):
+        waiting._ask(bob, messages.Fetch(77))
+
+
 def test_a_restriction_may_concern_some_kinds_of_tasks_only(bob: Any) -> None:
     procedure._added.pop()
     add_stage(EMBARGO, lambda _proceed, _task: pytest.fail("it left"), kinds={"leave"})
