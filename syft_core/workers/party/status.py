@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from functools import partial
 
-from syft_core.exceptions import RegistryError
+from syft_core.exceptions import AlreadyRegisteredError, RegistryError
 from syft_core.features import FEATURES
 from syft_core.registry import Registry
 
@@ -94,13 +94,14 @@ def add_bit(name: str, inherited: bool = False) -> int:
     its name with their objects, so a plugin lists it in ``Feature.restrictions``.
     """
     allowed = ADDED_INHERITED if inherited else ADDED
-    if name in RESTRICTIONS and RESTRICTIONS[name] & allowed:
-        return RESTRICTIONS[name]
-    bit = 1 << next(_places[inherited])
-    if not bit & allowed:
-        raise RegistryError(f"cannot add the restriction {name!r}: there are already eight; remove a plugin")
-    RESTRICTIONS.register(name, bit)
-    return bit
+    if name not in RESTRICTIONS:
+        bit = 1 << next(_places[inherited])
+        if not bit & allowed:
+            raise RegistryError(f"cannot add the restriction {name!r}: there are already eight; remove a plugin")
+        RESTRICTIONS.register(name, bit)
+    elif not RESTRICTIONS[name] & allowed:
+        raise AlreadyRegisteredError.of("restrictions", repr(name))
+    return RESTRICTIONS[name]
 
 
 def name_restrictions(status: int) -> list[str]:
