@@ -13,6 +13,7 @@ from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored
+from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.road.task import attribute
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import require_right_to_lease
@@ -67,7 +68,7 @@ def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
-        copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
+        copy.id, copy.derivation = id, derivation_of_attribute(entry, message.attr)
         copy.mark(entry.status & ADDED)
         objects.append(Requested(ref(entry), message.attr, copy, label=_shorten(labels.get(id, ""))))
     parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))

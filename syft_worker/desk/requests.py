@@ -41,7 +41,8 @@ from syft_worker.desk.messages import FollowRequests
 if TYPE_CHECKING:
     from syft_core.ledgers.entry import Event
     from syft_core.messages import Message
-    from syft_core.workers.party.store import Maker, Sources, Stored
+    from syft_core.workers.party.derivations import Maker
+    from syft_core.workers.party.store import Sources, Stored
     from syft_core.workers.party.worker import Worker
     from syft_worker.desk.approvals import StandingApproval
 
