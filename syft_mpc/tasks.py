@@ -13,10 +13,10 @@ from syft_core.messages import Placed
 from syft_core.peer import Id, Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave
-from syft_core.workers.party.derivations import Derivation, Maker, Operand
+from syft_core.workers.party.derivations import Derivation, Maker
 from syft_core.workers.party.reservations import Reservation
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, lineage_of
+from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, describe_operand, lineage_of
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.derivation import derivation_of, derive_program
@@ -133,7 +133,7 @@ class Participation(ProtocolTask):
         self.lineage = lineage_of(self.parents)
         protects = PROTOCOLS[self.name].protects
         if self.status & RESTRICTED or protects:
-            message, operands = self.message, tuple(map(_describe_operand, self.parents))
+            message, operands = self.message, tuple(map(describe_operand, self.parents))
             options, parties = tuple(sorted(message.options.items())), tuple(self.channel.parties)
             maker = Maker(message.name, options, parties, operands)
             self.described = list(map(derivation_of, self.parents))
@@ -392,11 +392,6 @@ def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
                 raise ProtocolError.silent(channel.name_of(rank), waited)
     except SyftError as error:
         run.cancel(error)
-
-
-def _describe_operand(entry: Stored) -> Operand:
-    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
-    return Operand(tags, tuple(getattr(entry.value, "shape", ())))
 
 
 def _keep(task: Participation, result: Nested) -> tuple[Placed, ...]:

@@ -23,10 +23,12 @@ from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.derivations import WEIGHTS, Derivation
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.changes import change_count
+from syft_core.workers.road.derivation import derive_program, describe_arguments
 from syft_core.workers.road.execution import Execution
 from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
@@ -35,6 +37,7 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.joint import Company, Joinable, Member
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
+from syft_torch.federated.makers import describe_loop
 from syft_torch.federated.memory import measure_peak
 
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
@@ -322,6 +325,8 @@ class LoopOp:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
+        if execution.status & RESTRICTED:
+            execution.derivation = self._describe(execution, (weights, correction, *fixed))
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
@@ -338,6 +343,31 @@ class LoopOp:
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
         return turns.run(loop)
+
+    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None]) -> Derivation:
+        """Return how the results are computed: by which program, on which data, from what the sender supplied."""
+        data = execution.args[2 + self.fixed :]
+        datasets = [data[start : start + self.parts] for start in range(0, len(data), self.parts)]
+        lengths = [len(dataset[0]) for dataset in datasets]
+        used = self.settings.divide(sum(lengths)).end
+        described = {
+            "parameters": self.shape.layout.parameters,
+            "samples": used,
+            "weighted": self.is_training,
+            "clip": self.settings.clip,
+            "privacy": None,
+        }
+        program = (
+            "train" if self.is_training else "evaluate",
+            tuple(digests.of(loss.program) for loss in self.losses),
+            (self.parts, self.fixed, len(self.shape.parameters)),
+            tuple(sorted(self.settings.write().items())),
+            execution.seed is not None,
+        )
+        maker = describe_loop(execution, program, supplied, described, datasets)
+        given = [WEIGHTS, *(["correction"] if execution.args[1] is not None else [])]
+        given += [f"fixed {place}" for place in range(1, self.fixed + 1)]
+        return derive_program(maker, list(describe_arguments(execution)), [*given, *[""] * len(data)])
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a context for the random numbers of a turn.

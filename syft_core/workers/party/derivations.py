@@ -45,6 +45,10 @@ class Operand(NamedTuple):
     tags: tuple[str, ...]
     """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
     shape: tuple[int, ...]
+    is_whole: bool = False
+    """Whether it is an object that the worker's owner has published, unchanged, or was arranged from such objects."""
+    arrangement: str = ""
+    """The digest of how it was arranged; empty if it was not."""
 
 
 class Maker(NamedTuple):
@@ -57,6 +61,9 @@ class Maker(NamedTuple):
     """The operands that this worker provided."""
 
     def __str__(self) -> str:
+        if len(self.parties) == 1:  # The worker's own code: digests are shortened, and the rest is in its digest.
+            found = dict(self.options)
+            return f"{self.protocol}(program={str(found.get('program'))[:6]}…, samples={found.get('samples')})"
         options = ", ".join([f"{name}={value!r}" for name, value in self.options])
         return f"{self.protocol}({options}) among {len(self.parties)} parties"
 

@@ -20,7 +20,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.tensors.schema import Schema
 from syft_core.values import Tensor
-from syft_core.workers.party.derivations import Derivation, Maker
+from syft_core.workers.party.derivations import Derivation, Maker, Operand
 from syft_core.workers.party.status import (
     ADDED,
     ADDED_INHERITED,
@@ -671,6 +671,24 @@ class ObjectStore:
         if type(part) is str:
             found |= {id for id, entry in self._described.items() if part in (entry.description or "")}
         return found
+
+
+ARRANGE = "arrange"
+"""The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
+
+
+def describe_operand(entry: Stored, operand: object = None) -> Operand:
+    """Return what a maker says about an operand: an object, or an attribute of it."""
+    shape = tuple(getattr(entry.value, "shape", ()))
+    is_itself = operand is None or operand is plain_end(entry.value)
+    maker = entry.made_by
+    if maker is not None and maker.protocol == ARRANGE:
+        tags = tuple(sorted({tag for each in maker.operands for tag in each.tags}))
+        is_whole = is_itself and all(each.is_whole for each in maker.operands)
+        return Operand(tags, shape, is_whole, str(dict(maker.options).get("program")))
+    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
+    is_whole = is_itself and entry.is_as_loaded and entry.published and entry.publisher is None
+    return Operand(tags, shape, is_whole)
 
 
 def lineage_of(parents: Sequence[Stored]) -> Lineage:
