@@ -53,19 +53,20 @@ def _pack_node(node: Derivation) -> tuple[Any, ...]:
     action = node.action
     call = map_leaves(_write_place, (action.args, action.kwargs))
     op = "" if action.op is None else action.op.name
-    fields = action.name, action.digest, op, *call, pack_maker(action.maker), action.roles
+    fields = action.name, action.digest, op, *call, pack_maker(action.maker), action.roles, action.part
     return "step", node.digest, node.count, fields
 
 
 def _unpack_data(worker: Worker, digest: bytes, id: Any, tags: Iterable[str], form: Any) -> Data:
     leaf = Data.__new__(Data)
-    leaf.restore(id, frozenset(tags), form, partial(_find, worker, id, digest))
+    framework = None if worker.hook is None else worker.hook.attributes
+    leaf.restore(id, frozenset(tags), form, partial(_find, worker, id, digest), framework)
     return leaf
 
 
-def _unpack_supplied(_worker: Worker, _digest: bytes, label: str, form: Any) -> Supplied:
+def _unpack_supplied(worker: Worker, _digest: bytes, label: str, form: Any) -> Supplied:
     leaf = Supplied.__new__(Supplied)
-    leaf.restore(label, form)
+    leaf.restore(label, form, lambda: None, None if worker.hook is None else worker.hook.attributes)
     return leaf
 
 
@@ -79,11 +80,12 @@ def _unpack_step(
     kwargs: Nested,
     maker: tuple[Any, ...] | None,
     roles: Iterable[str],
+    part: int,
 ) -> Derivation:
     found: Op | None = worker.hook.attributes.ops.by_name.get(op) if worker.hook is not None else None
     args, kwargs = map_leaves(_read_place, (args, kwargs))
     step = Derivation.__new__(Derivation)
-    step.action = Action(name, digest, found, args, kwargs, unpack_maker(maker), tuple(roles))
+    step.action = Action(name, digest, found, args, kwargs, unpack_maker(maker), tuple(roles), part=part)
     return step
 
 

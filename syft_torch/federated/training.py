@@ -12,12 +12,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
+from weakref import ref
 
 import torch
 
 from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
+from syft_core.hook.rules import leaves
 from syft_core.hook.signatures import Memo, note, signature_of
 from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
@@ -40,6 +42,8 @@ from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.makers import describe_loop
 from syft_torch.federated.memory import measure_peak
 
+CORRECTION = "correction"
+"""What a tensor is to a training that is added to each gradient."""
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
 """Maximum number of losses, with their settings, that a process remembers, and maximum bytes of their plans."""
 
@@ -365,9 +369,30 @@ class LoopOp:
             execution.seed is not None,
         )
         maker = describe_loop(execution, program, supplied, described, datasets)
-        given = [WEIGHTS, *(["correction"] if execution.args[1] is not None else [])]
+        given = [WEIGHTS, *([CORRECTION] if execution.args[1] is not None else [])]
         given += [f"fixed {place}" for place in range(1, self.fixed + 1)]
-        return derive_program(maker, list(describe_arguments(execution)), [*given, *[""] * len(data)])
+        roles = [*given, *[""] * len(data)]
+        return derive_program(maker, list(describe_arguments(execution)), roles, find_rerun=ref(self))
+
+    def find_length(self, rows: int) -> int:
+        """Return how many samples a batch has."""
+        return self.task.lengths(rows)[0]
+
+    def run_again(self, roles: Sequence[str], operands: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of one batch, or what is measured on it."""
+        weights, *tensors = [each for each, role in zip(operands, roles, strict=True) if role != CORRECTION]
+        fixed, parts = self._arrange(tensors)
+        length = self.find_length(len(parts[0]))
+        values = self.shape.layout.split_apart(weights.detach().clone())
+        trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
+        with torch.set_grad_enabled(self.is_training):
+            found = self.task.find_loss(length)(
+                (*values, *[each.clone() for each in fixed], *[p[:length] for p in parts])
+            )
+        if not self.is_training:
+            return torch.cat([each.reshape(-1) for each in leaves(loops.measure(found, length))])
+        gradients = torch.autograd.grad(found, trained, allow_unused=True)
+        return torch.cat([each.reshape(-1) for each in gradients if each is not None])
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a context for the random numbers of a turn.

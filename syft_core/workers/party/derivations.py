@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import iter_links, plain_end
@@ -78,6 +78,16 @@ class Place:
         return f"x{self.number}"
 
 
+class Rerun(Protocol):
+    """Repeats a recorded program on examples."""
+
+    def find_length(self, rows: int) -> int:
+        """Return how many rows the program takes at once."""
+
+    def run_again(self, roles: Sequence[str], operands: Sequence[Tensor]) -> Tensor:
+        """Return what the program computes of so many rows."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Action:
     """What one step of a derivation does; all steps of one call signature share it."""
@@ -95,6 +105,10 @@ class Action:
     """What each operand is to a program; empty if operands have no names."""
     arity: int = 0
     """The number of operands of an operation."""
+    part: int = 0
+    """The position among several results of the operand; 0 for anything else."""
+    find_rerun: Callable[[], Rerun | None] = lambda: None
+    """Returns what can repeat a program, if it is still known."""
 
 
 class Derivation:
@@ -136,7 +150,14 @@ class Derivation:
         """Return the derivation of one of several results; the first has that of the operation itself."""
         if not number:
             return self
-        return Derivation(_make_action("part", str(number), self.maker), (self,))
+        action = Action("part", _hash("part", str(number)), args=(number,), maker=self.maker, part=number)
+        return Derivation(action, (self,))
+
+    @property
+    def whole(self) -> Derivation:
+        """The recorded program of which this is one of several results; itself for anything else."""
+        is_part = self.action.part and find_option(self.maker, "program") is not None
+        return self.operands[0] if is_part and self.operands else self
 
     @property
     def gradient(self) -> Derivation:
@@ -176,6 +197,8 @@ class Derivation:
 
         ``free`` are names of inputs; the weights of a training are always free. None if there is no such input.
         """
+        if self.whole is not self:  # An owner approves all results of a recorded program.
+            return self.whole.find_program(free)
         if self.operands is None:
             return None if free else self.hex
         inputs = self.list_inputs()
@@ -243,16 +266,16 @@ class Derivation:
 class Data(Derivation):
     """Data that the worker has loaded."""
 
-    __slots__ = ("find", "form", "id", "tags")
+    __slots__ = ("find", "form", "framework", "id", "tags")
     is_leaf = True
 
     def __init__(self, id: Id, tags: frozenset[str], value: Tensor, find: Find) -> None:
-        self.restore(id, tags, _form(value), find)
+        self.restore(id, tags, _form(value), find, _framework(value))
         self.digest = _hash("data", str(id), *sorted(tags), form_of(value), _dtype(self.form))
 
-    def restore(self, id: Id, tags: frozenset[str], form: Form | None, find: Find) -> None:
+    def restore(self, id: Id, tags: frozenset[str], form: Form | None, find: Find, framework: Any) -> None:
         """Set everything but the digest."""
-        self.id, self.tags, self.form, self.find = id, tags, form, find
+        self.id, self.tags, self.form, self.find, self.framework = id, tags, form, find, framework
         self.action, self.operands, self.count = LOADED, (), 1
 
     @property
@@ -268,16 +291,17 @@ class Data(Derivation):
 class Supplied(Derivation):
     """What a user has supplied: weights, masks and constants. It counts with its bytes."""
 
-    __slots__ = ("find", "form", "label", "version")
+    __slots__ = ("find", "form", "framework", "label", "version")
     is_leaf = True
 
     def __init__(self, value: Tensor, find: Find = lambda: None, version: int | None = None) -> None:
-        self.restore(form_of(value), _form(value), find, version)
+        self.restore(form_of(value), _form(value), find, _framework(value), version)
         self.digest = _hash("supplied", *_layers(value), read_bytes(value))
 
-    def restore(self, label: str, form: Form | None, find: Find = lambda: None, version: int | None = None) -> None:
+    def restore(self, label: str, form: Form | None, find: Find, framework: Any, version: int | None = None) -> None:
         """Set everything but the digest; ``version`` is how often the object had been changed."""
         self.label, self.form, self.find, self.version = label, form, find, version
+        self.framework = framework
         self.action, self.operands, self.count = SUPPLIED, (), 1
 
     def free(self, is_free: bool = True) -> bytes:
@@ -312,12 +336,17 @@ def _describe_call(kind: str, name: str, args: Args, kwargs: Kwargs) -> tuple[by
     return _hash(kind, name, *layers, secrets.token_bytes(32) if parts is None else parts), call
 
 
-def make_program_action(maker: Maker, roles: Sequence[str] = (), is_named: bool = True) -> Action:
-    """Return what a protocol or a recorded program does."""
+def make_program_action(
+    maker: Maker,
+    roles: Sequence[str] = (),
+    is_named: bool = True,
+    find_rerun: Callable[[], Rerun | None] = lambda: None,
+) -> Action:
+    """Return what a protocol or a recorded program does; ``find_rerun`` returns what can repeat it."""
     facts = {name: value for name, value in maker.options if name not in _FACTS}
     parts = _encode((maker.protocol, tuple(facts.items()), len(maker.parties)))
     digest = _hash("protocol", secrets.token_bytes(32) if parts is None else parts)
-    return Action(maker.protocol, digest, maker=maker if is_named else None, roles=tuple(roles))
+    return Action(maker.protocol, digest, maker=maker if is_named else None, roles=tuple(roles), find_rerun=find_rerun)
 
 
 _FACTS = frozenset({"samples", "supplied"})
@@ -352,8 +381,8 @@ def _hash(*parts: str | bytes) -> bytes:
     return found.digest()
 
 
-def _make_action(name: str, detail: str = "", maker: Maker | None = None) -> Action:
-    return Action(name, _hash("step", name, detail), args=(detail,) if detail else (), maker=maker)
+def _make_action(name: str) -> Action:
+    return Action(name, _hash("step", name))
 
 
 GRADIENT, WRITTEN, LOADED = _make_action("gradient"), _make_action("overwritten"), _make_action("data")
@@ -387,6 +416,11 @@ def _layers(value: object) -> list[str]:
 def _form(value: object) -> Form | None:
     end = plain_end(value)
     return None if end is None else framework_of(end).form_of(end)
+
+
+def _framework(value: object) -> Any:
+    end = plain_end(value)
+    return None if end is None else framework_of(end)
 
 
 def _dtype(known: Form | None) -> str:

@@ -16,6 +16,7 @@ from syft_core.workers.party.derivations import (
     Data,
     Derivation,
     Maker,
+    Rerun,
     Supplied,
     make_action,
     make_program_action,
@@ -93,14 +94,18 @@ def note_backward(changed: Sequence[tuple[Stored, Derivation | None, bool]], bac
 
 
 def derive_program(
-    maker: Maker, operands: Sequence[Derivation], roles: Sequence[str] = (), is_named: bool = True
+    maker: Maker,
+    operands: Sequence[Derivation],
+    roles: Sequence[str] = (),
+    is_named: bool = True,
+    find_rerun: Callable[[], Rerun | None] = lambda: None,
 ) -> Derivation:
     """Return the derivation of what a protocol or a recorded program computes from operands.
 
     ``roles`` names the operands that a client supplies, such as "weights"; that of data is "". If ``is_named``, it is
-    the maker of its results.
+    the maker of its results; ``find_rerun`` returns what can repeat it, if that is still known.
     """
-    return Derivation(make_program_action(maker, roles, is_named), tuple(operands))
+    return Derivation(make_program_action(maker, roles, is_named, find_rerun), tuple(operands))
 
 
 def _describe(execution: Execution) -> Derivation:
