@@ -194,8 +194,8 @@ class Storage:
             copy.refresh_status()
             find = partial(self._worker.object_store.get, copy.id)
             objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
-        # Files of the first two formats do not have the facts about the sender.
-        fields = {name: record[name] for name in _REQUEST_FIELDS if record["format"] > 2 or name not in _CLAIMS}
+        # Files of earlier releases do not have the facts about the sender, and how the objects were computed.
+        fields = {name: record[name] for name in _REQUEST_FIELDS if name in record or name not in _LATER}
         lineage = frozenset([source for requested in objects for source in requested.copy.sources])
         peer = _unpack_peer(record["peer"]) or self._worker.peer
         return ReleaseRequest(peer=peer, objects=objects, lineage=lineage, **fields)
@@ -326,8 +326,8 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
     }
 
 
-_CLAIMS = ("labels", "parties", "line")
-_UNSTORED = ("peer", "objects", "lineage", "lifetime")
+_LATER = ("labels", "parties", "line", "how")
+_UNSTORED = ("peer", "objects", "lineage", "lifetime", "results")
 _REQUEST_FIELDS = [field.name for field in fields(ReleaseRequest) if field.name not in _UNSTORED]
 
 

@@ -26,12 +26,13 @@ from syft_core.pictures.tables import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
-from syft_core.workers.seeing.ledger import Grant, describe_value
+from syft_core.workers.seeing.ledger import Grant
 from syft_worker.desk import programs
 from syft_worker.desk.errors import ApprovalError
 from syft_worker.desk.patterns import cover, describe_forms, parse_forms
 from syft_worker.desk.programs import NUMBERS_PER_ROW, ROWS_BEHIND, Result, require_program
 from syft_worker.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
+from syft_worker.desk.rules_in_words import describe_any_program, shorten_programs
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
@@ -431,10 +432,9 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
 
     own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
-    copies = [requested.copy for requested in request.objects if requested.value is not None]
-    forms = ", ".join([describe_value(copy.value) for copy in copies])
+    forms = ", ".join([result.form for result in request.results]) or request.forms
     found = {"user": request.peer.user or "", "form": forms, "computed_from": tags}
-    return found | programs.suggest_program_conditions([programs.describe_result(worker, copy) for copy in copies])
+    return found | programs.suggest_program_conditions(request.results)
 
 
 def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
@@ -578,12 +578,12 @@ CONDITIONS.update(
         "any_program": Condition(
             programs.read_true,
             lambda _value, _candidate, _uses: None,
-            lambda _, conditions: f"by any program: {programs.describe_any_program(conditions)}",
+            lambda _, conditions: f"by any program: {describe_any_program(conditions)}",
         ),
         "program": Condition(
             programs.read_programs,
             lambda wanted, candidate, _uses: programs.refuse_programs(wanted, candidate.results, candidate.free),
-            lambda wanted, _: f"by program {programs.shorten_programs(wanted)}",
+            lambda wanted, _: f"by program {shorten_programs(wanted)}",
         ),
         "free": Condition(
             programs.read_names,

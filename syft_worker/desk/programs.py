@@ -18,11 +18,14 @@ from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.seeing.ledger import describe_value
 from syft_worker.desk.examination import Examination, count_rows_behind
 from syft_worker.desk.patterns import count_numbers
+from syft_worker.desk.rules_in_words import describe_any_program
 
 NUMBERS_PER_ROW, ROWS_BEHIND = 0.33, 10
 """What a rule with programs requires unless it states something else."""
 SUFFICIENT = ("program", "samples", "any_program")
 """A rule has one of these conditions: form and data alone do not say how a result was computed."""
+PROGRAM_CONDITIONS = ("program", "free", "labels", "numbers_per_row", "rows_behind")
+"""The conditions that ``any_program`` replaces."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 MAX_PROGRAMS = 64
 
@@ -31,6 +34,7 @@ class Result(NamedTuple):
     """An object that would leave: how it was computed, how many numbers it has, and from how many rows."""
 
     derivation: Derivation
+    form: str
     numbers: int | None
     rows: int | None
     """The smallest number of rows of the worker's own data in it; None if it is not known."""
@@ -43,13 +47,15 @@ class Result(NamedTuple):
 
 def describe_result(worker: Worker, entry: Stored, value: object = None, attr: str | None = None) -> Result:
     """Return what rules ask about an object that would leave, or about an attribute of it; ``value`` is what leaves."""
-    numbers = count_numbers(describe_value(entry.value if value is None else value))
-    return Result(derivation_of_attribute(entry, attr), numbers, _count_rows(worker, entry))
+    form = describe_value(entry.value if value is None else value)
+    return Result(derivation_of_attribute(entry, attr), form, count_numbers(form), _count_rows(worker, entry))
 
 
 def suggest_program_conditions(results: Sequence[Result]) -> Table:
     """Return the conditions of a rule for the programs of results; checks that they do not pass are stated."""
     programs = list(dict.fromkeys([found for result in results if (found := result.derivation.find_program())]))
+    if not programs:
+        return {}
     conditions: Table = {"program": sorted(programs)}
     labels = {tag for result in results for tag in _find_labels(result.derivation)}
     if len(labels) == 1:
@@ -242,20 +248,3 @@ def require_program(conditions: Mapping[str, Json]) -> None:
     extra = [key for key in ("free", "numbers_per_row", "rows_behind") if key in conditions]
     if extra and "program" not in conditions:
         raise ValueError(f'{extra[0]} is for rules with programs; add `program = ["digest"]`')
-
-
-def describe_any_program(conditions: Mapping[str, Json]) -> str:
-    """Return what it means that a rule does not ask for a program, with a number if there is one."""
-    form, count = conditions.get("form"), conditions.get("count")
-    numbers = None if form is None else count_numbers(form)
-    if numbers is None:
-        return f"{'all' if count is None else f'{count:,}'} uses of {form or 'any form'}: any part of the data"
-    if count is None:
-        return f"each use of {form}: up to {numbers:,} numbers of the data, without a limit"
-    uses = "use" if count == 1 else "uses"
-    return f"{count:,} {uses} of {form}: up to {count * numbers:,} numbers of the data"
-
-
-def shorten_programs(programs: Sequence[str]) -> str:
-    """Return digests as they are shown."""
-    return " or ".join([f"{program[:SHORT]}…" for program in programs])

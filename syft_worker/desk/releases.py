@@ -12,7 +12,6 @@ from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import describe_value, split_failures, tags_of
 from syft_worker.desk.approvals import Candidate, StandingApproval, StandingApprovals
 from syft_worker.desk.history import Released, ReleaseHistory, name_sources
-from syft_worker.desk.programs import describe_result
 from syft_worker.desk.requests import ReleaseRequest, ReleaseRequests
 
 RULE = "owner approves"
@@ -26,7 +25,6 @@ class Releases:
     def __init__(self, worker: Worker) -> None:
         history = worker.ledger.histories.get(RULE)
         self.history = history if isinstance(history, ReleaseHistory) else ReleaseHistory()
-        self._worker = worker
         self.requests = ReleaseRequests(worker)
         self.approvals = StandingApprovals(worker)
         self.requests.recall(self.history)
@@ -54,8 +52,7 @@ class Releases:
     def _settle(self, request: ReleaseRequest) -> None:
         """Approve a request that a rule covers: that uses the rule once."""
         forms = ", ".join([describe_value(requested.value) for requested in request.objects])
-        results = tuple([describe_result(self._worker, requested.copy) for requested in request.objects])
-        approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage, results))
+        approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage, request.results))
         if approval is None:
             return
         answer = f"the rule {approval.name!r} covers it"

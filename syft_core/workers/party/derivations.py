@@ -192,6 +192,10 @@ class Derivation:
             numbered[self.digest] = self
         return found | {f"input {number}": leaf for number, leaf in enumerate(numbered.values(), start=1)}
 
+    def describe_inputs(self) -> list[str]:
+        """Return the supplied inputs as text, each with its name, its form and its digest."""
+        return [f"{name}: {leaf.label} {leaf.hex}" for name, leaf in self.list_inputs().items()]
+
     def find_program(self, free: Collection[str] = ()) -> str | None:
         """Return the digest of the program in which some supplied inputs may be anything of their form.
 
