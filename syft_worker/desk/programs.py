@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import SHORT, Data, Derivation, Place, find_option
+from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Place, find_option
 from syft_core.workers.party.store import ARRANGE, Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
@@ -185,11 +185,32 @@ def find_picking(derivation: Derivation) -> str | None:
         op = node.action.op
         if op is None:
             continue
-        index = node.action.args[1] if op.operation == "getitem" and len(node.action.args) > 1 else slice(None)
-        first = index[0] if type(index) is tuple and index else index
-        if op.selects or type(first) in (int, Place, list):
-            return f"its step {op.operation!r}" if op.selects else "its index"
+        if op.selects:
+            return f"its step {op.operation!r}"
+        if _is_index(node) and type(_find_row_index(node)) is not slice and _has_rows((node.operands or ())[0]):
+            return "its index"
     return None
+
+
+def _is_index(node: Derivation) -> bool:
+    op, args = node.action.op, node.action.args
+    return op is not None and op.attr == "__getitem__" and len(args) > 1 and type(args[0]) is Place
+
+
+def _find_row_index(node: Derivation) -> object:
+    index = node.action.args[1]
+    return index[0] if type(index) is tuple and index else index
+
+
+def _has_rows(node: Derivation) -> bool:
+    """Return whether a step has the rows of the data: it is data, a range of its rows, or computed number by number."""
+    if isinstance(node, Data):
+        return True
+    if _is_index(node):
+        return _has_rows((node.operands or ())[0])
+    op = node.action.op
+    is_elementwise = op is not None and op.operation in SIGNS and op.operation != "matmul"
+    return is_elementwise and any(map(_has_rows, node.operands or ()))
 
 
 # --- conditions: reading them, and in words
