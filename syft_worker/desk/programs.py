@@ -48,7 +48,9 @@ class Result(NamedTuple):
 def describe_result(worker: Worker, entry: Stored, value: object = None, attr: str | None = None) -> Result:
     """Return what rules ask about an object that would leave, or about an attribute of it; ``value`` is what leaves."""
     form = describe_value(entry.value if value is None else value)
-    return Result(derivation_of_attribute(entry, attr), form, count_numbers(form), _count_rows(worker, entry))
+    derivation = derivation_of_attribute(entry, attr)
+    rows = min([leaf.rows for leaf in derivation.data], default=None) or _count_rows(worker, entry)
+    return Result(derivation, form, count_numbers(form), rows)
 
 
 def suggest_program_conditions(results: Sequence[Result]) -> Table:
@@ -61,8 +63,8 @@ def suggest_program_conditions(results: Sequence[Result]) -> Table:
     if len(labels) == 1:
         conditions["labels"] = labels.pop()
     if refuse_many_numbers(NUMBERS_PER_ROW, results) is not None:
-        shares = [result.numbers / rows for result in results if result.numbers and (rows := _find_rows(result))]
-        conditions["numbers_per_row"] = math.ceil(sum(shares) * 100) / 100 if len(shares) == len(results) else 1e9
+        shares = [(result.numbers or 0) / rows for result in results if (rows := _find_rows(result))]
+        conditions |= {"numbers_per_row": math.ceil(sum(shares) * 100) / 100} if sum(shares) else {}
     if refuse_few_rows(ROWS_BEHIND, results) is not None:
         conditions["rows_behind"] = 0
     return conditions
@@ -90,7 +92,7 @@ def describe_check(result: Result) -> str:
 
 
 def _count_rows(worker: Worker, entry: Stored) -> int | None:
-    """Return the smallest number of rows of the restricted data of the worker that an object depends on."""
+    """Return the smallest number of rows of the restricted data in the lineage of an object."""
     found = []
     for source in entry.sources:
         if isinstance(source, Source) and source.private:
