@@ -91,6 +91,7 @@ class ReleaseHistory:
 
     def _note_release(self, entry: Entry) -> None:
         """Note an object that was released; those of one release have entries after one another."""
+        entry = entry._replace(form=entry.form.partition(" of ")[0])  # What has computed it is not part of its form.
         last = self._last
         if last is not None and last.request == entry.request:
             self._last = last._replace(form=f"{last.form}, {entry.form}", names=(*last.names, *entry.names))
