@@ -30,16 +30,18 @@ Event: TypeAlias = Literal[
     "opened",
     "continued",
     "recovered",
+    "charged",
 ]
 """The event that an entry records.
 
 A "released" object departed with the owner's approval; it was "resent" if that was repeated because a crash interrupted
 it. "undelivered" corrects an earlier entry: sending the object failed, so it may not have arrived. The approval of a
 request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired" if the owner did not decide
-in time, or the user did not fetch the approved object. An owner has "seen" the values of a request.
+in time, or the user did not fetch the approved object. An owner has "seen" the values of a request. Private
+training is "charged" to its data before it begins.
 """
 DEPARTURES = frozenset({"departed", "released", "resent"})
-DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked"})
+DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked", "charged"})
 """Entries that decide what may leave later."""
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from syft_torch.federated.metrics import AUC, ConfusionMatrix, Metric
     from syft_torch.federated.options import Options
     from syft_torch.federated.population import Population
+    from syft_torch.federated.private_steps.sample_dp import SampleDP
     from syft_torch.federated.scaling import Scaling, train_test_split
     from syft_torch.federated.stopping import EarlyStopping
     from syft_torch.federated.strategies import (
@@ -56,6 +57,7 @@ _PLACES = {
     "metrics": "AUC ConfusionMatrix Metric",
     "options": "Options",
     "population": "Population",
+    "private_steps.sample_dp": "SampleDP",
     "scaling": "Scaling train_test_split",
     "stopping": "EarlyStopping",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
@@ -88,6 +90,7 @@ __all__ = [
     "PointerDataset",
     "Population",
     "Row",
+    "SampleDP",
     "Scaffold",
     "Scaling",
     "Strategy",

@@ -1,8 +1,8 @@
 """Gradients of single samples, from the inputs of an operation and the gradients of its output.
 
 For each operation that has parameters, a kernel finds the squared norm of each sample's gradient of a parameter, and
-the weighted sum of these gradients, without the gradients themselves where they would be large (Goodfellow 2015;
-Bu et al. 2022, "Differentially private optimization on large model at small cost").
+the weighted sum of these gradients, without the gradients themselves where they would be large (Goodfellow 2015,
+arXiv 1510.01799; "book-keeping", arXiv 2210.00038).
 """
 
 from __future__ import annotations
@@ -248,7 +248,9 @@ def _find_group_norm(given: Kwargs, outputs: Tensor, names: Sequence[str]) -> Fo
     return _find_scales(normalize, outputs, tuple(range(2, outputs.dim())), names)
 
 
-def _find_scales(normalize: Callable[[], Tensor], outputs: Tensor, inner: tuple[int, ...], names: Sequence[str]) -> Found:
+def _find_scales(
+    normalize: Callable[[], Tensor], outputs: Tensor, inner: tuple[int, ...], names: Sequence[str]
+) -> Found:
     """Return the gradients of a scale and of a shift after a normalization, summed over inner dimensions."""
     found: Found = {}
     if "weight" in names:
@@ -281,7 +283,9 @@ def _spell(names: str) -> list[str]:
 _BOTH = ("weight", "bias")
 _CONVOLUTION = Kernel(("input", "weight", "bias", "stride", "padding", "dilation", "groups"), _BOTH, _find_convolution)
 _SUM = Kernel(_EITHER, _EITHER, _find_elements(lambda _role, outputs, _other: outputs))
-_DIFFERENCE = Kernel(_EITHER, _EITHER, _find_elements(lambda role, outputs, _: outputs if role == "input" else -outputs))
+_DIFFERENCE = Kernel(
+    _EITHER, _EITHER, _find_elements(lambda role, outputs, _: outputs if role == "input" else -outputs)
+)
 _PRODUCT = Kernel(_EITHER, _EITHER, _find_elements(lambda _role, outputs, other: outputs * other))
 KERNELS: dict[str, Kernel] = {
     "torch.nn.functional.linear": Kernel(("input", "weight", "bias"), _BOTH, _find_linear),

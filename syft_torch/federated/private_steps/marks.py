@@ -8,9 +8,15 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Batched:
-    """A tensor in which each sample has its own index along ``dim``, and nothing at others."""
+    """A tensor in which each sample has its own indices along ``dim``, and nothing at others."""
 
     dim: int
+    count: int = 1
+    """Number of consecutive indices that a sample has."""
+
+    def at(self, dim: int) -> Batched:
+        """Return the mark of a tensor that has the samples in another dimension."""
+        return Batched(dim, self.count)
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Number:
 
 
 Mark: TypeAlias = Batched | Reduced | Same | Number
+LENGTH_OF_TRIAL = 5
+"""The length of the batch with which forms are followed; the rules do not depend on it."""
 SHARED, LENGTH, MIXED = Same(), Number(is_length=True), Number(is_length=False)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 import torch
 
@@ -16,6 +17,7 @@ from syft_core.hook.rules import leaves
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_torch.federated.private_steps.marks import (
     LENGTH,
+    LENGTH_OF_TRIAL,
     SHARED,
     Batched,
     CoupledError,
@@ -36,7 +38,7 @@ class Use:
     marked_kwargs: Kwargs
     result: Nested
     is_guarded: bool = field(default=False)
-    """Set by a rule if the operation could fail because of a value of a sample."""
+    """Whether the operation could fail because of a value of a sample."""
 
     @property
     def marks(self) -> tuple[Args, Kwargs]:
@@ -60,14 +62,19 @@ class Use:
     def tensors(self) -> list[tuple[Tensor, Mark]]:
         """Return all tensors among the arguments, with their marks."""
         values, marks = leaves((self.args, self.kwargs)), leaves((self.marked_args, self.marked_kwargs))
-        return [
-            (value, mark) for value, mark in zip(values, marks, strict=True) if isinstance(value, torch.Tensor)
-        ]
+        return [(value, mark) for value, mark in zip(values, marks, strict=True) if isinstance(value, torch.Tensor)]
 
     @property
     def results(self) -> list[Tensor]:
         """The tensors that it returns."""
         return [leaf for leaf in leaves(self.result) if isinstance(leaf, torch.Tensor)]
+
+    def guard(self, *marks: Mark) -> None:
+        """Note that the operation fails for some values of operands with these marks."""
+        found = [mark for mark in marks if isinstance(mark, Batched)]
+        if any(mark.dim for mark in found):
+            raise CoupledError("has an input whose first dimension is not that of the samples", "move it to the front")
+        self.is_guarded = self.is_guarded or bool(found)
 
     def require_no_lengths(self) -> None:
         """Raise if a number among the arguments depends on the length of the batch."""
@@ -75,7 +82,8 @@ class Use:
             raise CoupledError("computes with the length of the batch", "use a mean, e.g. `.mean()`")
 
 
-Rule = Callable[[Use], Mark]
+Marks: TypeAlias = "Mark | tuple[Mark, ...]"
+Rule = Callable[[Use], Marks]
 _SIMPLER = "write it with simpler operations"
 _APART = "compute each sample by itself, and end with a plain mean"
 
@@ -92,18 +100,18 @@ def _is_plain(values: Kwargs, **expected: Nested) -> bool:
 # --- element by element
 
 
-def _align(use: Use) -> int | None:
-    """Return the distance of the samples' dimension from the end, in all operands that have samples."""
+def _align(use: Use) -> Batched | None:
+    """Return the mark of the operands that have samples, with the distance of their dimension from the end."""
     use.require_no_lengths()
     found = use.tensors()
     _refuse_reduced(mark for _, mark in found)
-    places = {tensor.dim() - mark.dim for tensor, mark in found if isinstance(mark, Batched)}
+    places = {mark.at(tensor.dim() - mark.dim) for tensor, mark in found if isinstance(mark, Batched)}
     if len(places) > 1:
         raise CoupledError("combines each sample with others", "give both operands the same number of dimensions")
     place = next(iter(places), None)
     if place is not None:
         for tensor, mark in found:
-            if mark == SHARED and tensor.dim() >= place and tensor.shape[-place] != 1:
+            if mark == SHARED and tensor.dim() >= place.dim and tensor.shape[-place.dim] != 1:
                 raise CoupledError("uses a tensor with one part for each place in a batch", _APART)
     return place
 
@@ -112,7 +120,7 @@ def _follow_elements(use: Use) -> Mark:
     place = _align(use)
     if place is None:
         return SHARED
-    return Batched(use.results[0].dim() - place)
+    return place.at(use.results[0].dim() - place.dim)
 
 
 def _follow_division(use: Use) -> Mark:
@@ -154,7 +162,7 @@ def _follow_product(use: Use) -> Mark:
     return reduced[0]
 
 
-_DIVISIONS = frozenset("div divide true_divide __truediv__ __rtruediv__".split())
+_DIVISIONS = frozenset(["div", "divide", "true_divide", "__truediv__", "__rtruediv__"])
 
 
 def _follow_negation(use: Use) -> Mark:
@@ -185,12 +193,12 @@ def _find_dims(dim: Nested, tensor: Tensor) -> set[int] | None:
         return None
     found = dim if isinstance(dim, list | tuple) else (dim,)
     if not all(type(each) is int for each in found):
-        raise CoupledError("has a dimension that is not a number", "compare tensors with `torch.maximum`, or give `dim=`")
+        raise CoupledError("has a dimension that is not a number", "use `torch.maximum`, or give `dim=`")
     return {each % max(tensor.dim(), 1) for each in found}
 
 
 def _drop_dims(mark: Batched, dims: set[int], keepdim: bool) -> Batched:
-    return mark if keepdim else Batched(mark.dim - sum(dim < mark.dim for dim in dims))
+    return mark if keepdim else mark.at(mark.dim - sum(dim < mark.dim for dim in dims))
 
 
 def _follow_mean(use: Use) -> Mark:
@@ -242,23 +250,27 @@ def _find_sizes(use: Use, skip: int = 1) -> tuple[list[Nested], list[object]]:
 
 def _follow_view(use: Use) -> Mark:
     """Follow a new shape, which must keep the dimension of the samples and all before it."""
-    mark = use.marked_args[0]
+    mark: Mark = use.marked_args[0]
     tensor, (result,) = use.args[0], use.results
     sizes, marks = _find_sizes(use)
     if not isinstance(mark, Batched):
         use.require_no_lengths()
         return mark
     others = [each for place, each in enumerate(marks) if place != mark.dim]
-    is_kept = len(marks) > mark.dim and (marks[mark.dim] is LENGTH or sizes[mark.dim] == -1)
-    if any(map(is_number_mark, others)) or not is_kept or not _keeps_samples(tensor, result, mark.dim):
-        raise CoupledError(
-            "mixes the dimension of the samples with others", "keep it: `x.flatten(1)`, `x.view(x.shape[0], -1)`"
-        )
-    return mark
+    is_known = len(marks) > mark.dim and (marks[mark.dim] is LENGTH or sizes[mark.dim] == -1)
+    if any(map(is_number_mark, others)) or not is_known:
+        raise CoupledError("mixes the dimension of the samples with others", _KEEP)
+    if mark.dim:
+        if mark.count != 1 or tuple(result.shape[: mark.dim + 1]) != tuple(tensor.shape[: mark.dim + 1]):
+            raise CoupledError("mixes the dimension of the samples with others", _KEEP)
+        return mark
+    size, inner = tensor.numel() // LENGTH_OF_TRIAL, prod(result.shape[1:])
+    if inner == 0 or size % inner or result.shape[0] != LENGTH_OF_TRIAL * (size // inner):
+        raise CoupledError("mixes the dimension of the samples with others", _KEEP)
+    return Batched(0, size // inner)
 
 
-def _keeps_samples(tensor: Tensor, result: Tensor, dim: int) -> bool:
-    return result.dim() > dim and tuple(result.shape[: dim + 1]) == tuple(tensor.shape[: dim + 1])
+_KEEP = "keep it: `x.flatten(1)`, `x.view(x.shape[0], -1)`"
 
 
 def _follow_flatten(use: Use) -> Mark:
@@ -270,10 +282,10 @@ def _follow_flatten(use: Use) -> Mark:
     start, end = values.get("start_dim", 0) % tensor.dim(), values.get("end_dim", -1) % tensor.dim()
     merged = [side for place, side in enumerate(tensor.shape) if start <= place <= end and place != mark.dim]
     if start <= mark.dim <= end:
-        if prod(merged) != 1:
+        if start < mark.dim and prod(merged) != 1:
             raise CoupledError("mixes the dimension of the samples with others", "flatten the others: `x.flatten(1)`")
-        return Batched(start)
-    return Batched(mark.dim - (end - start if end < mark.dim else 0))
+        return Batched(start, mark.count * prod(merged))
+    return mark.at(mark.dim - (end - start if end < mark.dim else 0))
 
 
 def _follow_unflatten(use: Use) -> Mark:
@@ -285,13 +297,14 @@ def _follow_unflatten(use: Use) -> Mark:
     dim = values["dim"] % tensor.dim()
     if dim == mark.dim:
         raise CoupledError("divides the dimension of the samples", _APART)
-    return Batched(mark.dim + (len(values["sizes"]) - 1 if dim < mark.dim else 0))
+    return mark.at(mark.dim + (len(values["sizes"]) - 1 if dim < mark.dim else 0))
 
 
 def _follow_swap(use: Use) -> Mark:
     use.require_no_lengths()
     short = use.name.removesuffix(".__get__").rpartition(".")[2]
-    mark, tensor = use.marked_args[0], use.args[0]
+    mark: Mark = use.marked_args[0]
+    tensor = use.args[0]
     if not isinstance(mark, Batched):
         return mark
     if short in ("T", "mT", "t", "H", "mH") and tensor.dim() >= 2:
@@ -303,15 +316,16 @@ def _follow_swap(use: Use) -> Mark:
         if len(pair) != 2:
             raise CoupledError("has arguments that are not known here", _SIMPLER)
         first, second = (each % tensor.dim() for each in pair)
-    return Batched({first: second, second: first}.get(mark.dim, mark.dim))
+    return mark.at({first: second, second: first}.get(mark.dim, mark.dim))
 
 
 def _follow_permute(use: Use) -> Mark:
     use.require_no_lengths()
-    mark, tensor = use.marked_args[0], use.args[0]
+    mark: Mark = use.marked_args[0]
+    tensor = use.args[0]
     dims = use.kwargs.get("dims", use.args[1:])
     dims = dims[0] if len(dims) == 1 and isinstance(dims[0], list | tuple) else dims
-    return Batched([each % tensor.dim() for each in dims].index(mark.dim)) if isinstance(mark, Batched) else mark
+    return mark.at([each % tensor.dim() for each in dims].index(mark.dim)) if isinstance(mark, Batched) else mark
 
 
 def _follow_squeeze(use: Use) -> Mark:
@@ -323,7 +337,7 @@ def _follow_squeeze(use: Use) -> Mark:
     dims = _find_dims(values.get("dim"), tensor)
     if dims is None or mark.dim in dims:
         raise CoupledError("would remove the dimension of a batch of one sample", "name another: `x.squeeze(-1)`")
-    return Batched(mark.dim - sum(dim < mark.dim and tensor.shape[dim] == 1 for dim in dims))
+    return mark.at(mark.dim - sum(dim < mark.dim and tensor.shape[dim] == 1 for dim in dims))
 
 
 def _follow_unsqueeze(use: Use) -> Mark:
@@ -332,11 +346,12 @@ def _follow_unsqueeze(use: Use) -> Mark:
     mark, tensor = marks["input"], values["input"]
     if not isinstance(mark, Batched):
         return mark
-    return Batched(mark.dim + (values["dim"] % (tensor.dim() + 1) <= mark.dim))
+    return mark.at(mark.dim + (values["dim"] % (tensor.dim() + 1) <= mark.dim))
 
 
 def _follow_expand(use: Use) -> Mark:
-    mark, tensor = use.marked_args[0], use.args[0]
+    mark: Mark = use.marked_args[0]
+    tensor = use.args[0]
     sizes, marks = _find_sizes(use)
     _refuse_reduced([mark])
     places = [place for place, each in enumerate(marks) if is_number_mark(each)]
@@ -348,14 +363,15 @@ def _follow_expand(use: Use) -> Mark:
             raise CoupledError("uses a tensor with one part for each place in a batch", _APART)
         return Batched(places[0]) if places else SHARED
     dim = mark.dim + lead
-    if places not in ([], [dim]) or (not places and sizes[dim] != -1):
+    if places not in ([], [dim]) or (not places and sizes[dim] != -1) or (places and mark.count != 1):
         raise CoupledError("expands the dimension of the samples", "give -1 for it")
-    return Batched(dim)
+    return mark.at(dim)
 
 
 def _follow_index(use: Use) -> Mark:
     """Follow `x[...]` with slices and integers, which must keep all samples."""
-    mark, tensor, key = use.marked_args[0], use.args[0], use.args[1]
+    mark: Mark = use.marked_args[0]
+    tensor, key = use.args[:2]
     parts = list(key) if isinstance(key, tuple) else [key]
     if any(isinstance(leaf, torch.Tensor | bool | list) for leaf in parts):
         raise CoupledError("picks elements by a tensor or a list", "use slices, or `torch.where`")
@@ -374,7 +390,7 @@ def _follow_index(use: Use) -> Mark:
         if source <= mark.dim < source + count:
             if part is not Ellipsis and part != slice(None):
                 raise CoupledError("picks some of the samples", "keep all: `x[:, ...]`")
-            return Batched(made + mark.dim - source)
+            return mark.at(made + mark.dim - source)
         source += count
         made += 0 if type(part) is int else count
     raise CoupledError("has an index that is not known here", "use slices")
@@ -391,7 +407,7 @@ def _follow_select(names: str, removes: bool) -> Rule:
         dim = values.get("dim", 0) % tensor.dim()
         if dim == mark.dim:
             raise CoupledError("divides the batch, or picks some of the samples", "give another dimension")
-        return Batched(mark.dim - (removes and dim < mark.dim))
+        return mark.at(mark.dim - (removes and dim < mark.dim))
 
     return follow
 
@@ -410,7 +426,7 @@ def _follow_join(use: Use) -> Mark:
     dim = values.get("dim", 0) % (tensors[0][0].dim() + is_stack)
     if not isinstance(mark, Batched) or (dim == mark.dim and not is_stack):
         raise CoupledError("joins batches", "join along another dimension")
-    return Batched(mark.dim + (is_stack and dim <= mark.dim))
+    return mark.at(mark.dim + (is_stack and dim <= mark.dim))
 
 
 # --- layers
@@ -454,12 +470,12 @@ def _follow_embedding(use: Use) -> Mark:
     use.require_no_lengths()
     values, marks = use.bind("input weight padding_idx max_norm norm_type scale_grad_by_freq sparse")
     if values.get("max_norm") is not None or values.get("scale_grad_by_freq"):
-        raise CoupledError("changes its weights, or counts indices in the batch", "do not pass `max_norm` or `scale...`")
+        raise CoupledError("changes its weights, or counts indices in the batch", "leave out `max_norm`")
     mark = marks["input"]
     if marks["weight"] != SHARED:
         raise CoupledError("has weights that depend on the samples", _APART)
     _refuse_reduced([mark])
-    use.is_guarded = isinstance(mark, Batched)
+    use.guard(mark)
     return mark
 
 
@@ -475,14 +491,14 @@ def _follow_layer_norm(use: Use) -> Mark:
     return mark
 
 
-def _follow_batch_norm(use: Use) -> Mark:
+def _follow_batch_norm(use: Use) -> Marks:
     values, _ = use.bind("input running_mean running_var weight bias training momentum eps")
     if values.get("training"):
         raise CoupledError("computes over the batch", "replace it, e.g. by `nn.GroupNorm`, or freeze it with `.eval()`")
     return _layer("input running_mean running_var weight bias training momentum eps")(use)
 
 
-def _follow_instance_norm(use: Use) -> Mark:
+def _follow_instance_norm(use: Use) -> Marks:
     names = "input running_mean running_var weight bias use_input_stats momentum eps"
     values, _ = use.bind(names)
     if values.get("running_mean") is not None:
@@ -511,21 +527,21 @@ def _follow_matmul(use: Use) -> Mark:
     _refuse_reduced([first, second])
     result = use.results[0]
     if isinstance(first, Batched) and isinstance(second, Batched):
-        places = {left.dim() - first.dim, right.dim() - second.dim}
-        if len(places) > 1 or min(places) < 3:
+        place = left.dim() - first.dim
+        if place < 3 or first.at(place) != second.at(right.dim() - second.dim):
             raise CoupledError("combines each sample with others", "use `(x * y).sum(-1)` for rows of two batches")
-        return Batched(result.dim() - places.pop())
+        return first.at(result.dim() - place)
     if isinstance(first, Batched):
         place = left.dim() - first.dim
         is_apart = place > 2 or (place == 2 and right.dim() <= 2)
         if not is_apart or _has_length(right, place):
             raise CoupledError("computes over the dimension of the samples", _APART)
-        return Batched(result.dim() - place if right.dim() > 1 else first.dim)
+        return first.at(result.dim() - place if right.dim() > 1 else first.dim)
     if isinstance(second, Batched):
         place = right.dim() - second.dim
         if place < 3 or _has_length(left, place) or left.dim() < 2:
             raise CoupledError("computes over the dimension of the samples", _APART)
-        return Batched(result.dim() - place)
+        return second.at(result.dim() - place)
     return SHARED
 
 
@@ -546,11 +562,12 @@ def _follow_einsum(use: Use) -> Mark:
     if not letters:
         return SHARED
     (letter, *others) = letters
+    is_merged = any(isinstance(mark, Batched) and mark.count != 1 for _, mark in operands)
     elsewhere = any(
         letter in (term[: mark.dim] + term[mark.dim + 1 :] if isinstance(mark, Batched) else term)
         for term, (_, mark) in zip(terms, operands, strict=True)
     )
-    if others or elsewhere or letter not in output:
+    if others or is_merged or elsewhere or letter not in output:
         raise CoupledError("combines each sample with others", _APART)
     return Batched(output.index(letter))
 
@@ -567,9 +584,11 @@ def _follow_attention(use: Use) -> Mark:
     if three != [Batched(0)] * 3 or len(sides) > 1 or min(sides) < 3:
         raise CoupledError("has an input whose first dimension is not that of the samples", _APART)
     mask, mark = values.get("attn_mask"), marks.get("attn_mask", SHARED)
+    if mask is None:
+        return Batched(0)
     if mark != SHARED and not (mark == Batched(0) and mask.dim() == values["query"].dim()):
         raise CoupledError("has a mask that combines samples", _APART)
-    if mark == SHARED and mask is not None and mask.dim() > values["query"].dim() - 1 and mask.shape[0] != 1:
+    if mark == SHARED and mask.dim() > values["query"].dim() - 1 and mask.shape[0] != 1:
         raise CoupledError("has a mask for each place in a batch", _APART)
     return Batched(0)
 
@@ -578,9 +597,10 @@ def _follow_multi_head(use: Use) -> Mark:
     """Follow the attention of `nn.MultiheadAttention`, whose samples are in dimension 1."""
     use.require_no_lengths()
     names = (
-        "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn dropout_p "
-        "out_proj_weight out_proj_bias training key_padding_mask need_weights attn_mask use_separate_proj_weight "
-        "q_proj_weight k_proj_weight v_proj_weight static_k static_v average_attn_weights is_causal"
+        "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn "
+        "dropout_p out_proj_weight out_proj_bias training key_padding_mask need_weights attn_mask "
+        "use_separate_proj_weight q_proj_weight k_proj_weight v_proj_weight static_k static_v average_attn_weights "
+        "is_causal"
     )
     values, marks = use.bind(names)
     three = [marks.pop(name) for name in ("query", "key", "value")]
@@ -594,11 +614,18 @@ def _follow_multi_head(use: Use) -> Mark:
     return Batched(1)
 
 
-def _follow_recurrent(use: Use) -> Mark:
-    """Follow recurrent layers; with ``batch_first`` all results but the first have the samples in dimension 1."""
-    raise CoupledError(
-        "uses its weights once for each element of a sequence", "write the cell with linear layers, or use attention"
-    )
+def _follow_recurrent(use: Use) -> tuple[Mark, ...]:
+    """Follow a recurrent layer, whose states have the samples in dimension 1."""
+    use.require_no_lengths()
+    names = "input hx params has_biases num_layers dropout train bidirectional batch_first"
+    values, marks = use.bind(names)
+    first = 0 if values["batch_first"] else 1
+    states = leaves(marks["hx"])
+    others = leaves([mark for name, mark in marks.items() if name not in ("input", "hx")])
+    is_known = marks["input"] == Batched(first) and values["input"].dim() == 3
+    if not is_known or any(mark not in (SHARED, Batched(1)) for mark in states) or any(m != SHARED for m in others):
+        raise CoupledError("has an input or a state whose samples are not in the usual dimension", _APART)
+    return Batched(first), *[Batched(1)] * len(states)
 
 
 def _loss(names: str, has_classes: bool = False) -> Rule:
@@ -618,10 +645,11 @@ def _loss(names: str, has_classes: bool = False) -> Rule:
         found = [marks[name] for name in sorted(inner) if isinstance(values[name], torch.Tensor)]
         shape = torch.broadcast_shapes(*[tensor.shape for tensor in tensors])
         place = _align(Use(use.name, tuple(tensors), {}, tuple(found), {}, torch.empty(shape, device="meta")))
-        use.is_guarded = use.name.endswith("binary_cross_entropy") and place is not None
+        if use.name.endswith("binary_cross_entropy"):
+            use.guard(*found)
         if values.get("reduction") == "batchmean" and marks["input"] != Batched(0):
             raise CoupledError("has the reduction 'batchmean' of another dimension", 'pass `reduction="mean"`')
-        return SHARED if place is None else _reduce(values, len(shape) - place)
+        return SHARED if place is None else _reduce(values, place.at(len(shape) - place.dim))
 
     return follow
 
@@ -631,17 +659,19 @@ def _follow_classes(use: Use, values: Kwargs, marks: dict[str, Mark]) -> Mark:
     if values.get("weight") is not None:
         raise CoupledError("has class weights, so its mean depends on all labels", "leave them out")
     if values.get("ignore_index", -100) != -100:
-        raise CoupledError("has `ignore_index`, so its mean depends on all labels", "leave such samples out of the data")
-    if (marks["input"], marks["target"]) != (Batched(0), Batched(0)) or scores.dim() < 2:
+        raise CoupledError("has `ignore_index`, so its mean depends on all labels", "leave out such samples")
+    mark = marks["input"]
+    if not isinstance(mark, Batched) or mark.dim or marks["target"] != mark or scores.dim() < 2:
         raise CoupledError("has an input or target whose first dimension is not that of the samples", _APART)
-    use.is_guarded = not target.is_floating_point()
-    return _reduce(values, 0)
+    if not target.is_floating_point():
+        use.guard(mark)
+    return _reduce(values, mark)
 
 
-def _reduce(values: Kwargs, dim: int) -> Mark:
+def _reduce(values: Kwargs, mark: Batched) -> Mark:
     kind = values.get("reduction", "mean")
     if kind == "none":
-        return Batched(dim)
+        return mark
     if kind not in ("mean", "sum", "batchmean"):
         raise CoupledError(f"has the reduction {kind!r}", 'pass `reduction="mean"`')
     return Reduced("sum" if kind == "sum" else "mean")
@@ -655,7 +685,7 @@ def _follow_gather(use: Use) -> Mark:
         return SHARED
     if not isinstance(mark, Batched) or marks["index"] != mark or values["dim"] % tensor.dim() == mark.dim:
         raise CoupledError("picks elements of other samples", _APART)
-    use.is_guarded = True
+    use.guard(mark)
     return mark
 
 
@@ -665,7 +695,7 @@ def _follow_one_hot(use: Use) -> Mark:
     if values.get("num_classes", -1) < 1:
         raise CoupledError("finds the number of classes in the batch", "pass `num_classes`")
     _refuse_reduced(marks.values())
-    use.is_guarded = isinstance(marks["tensor"], Batched)
+    use.guard(marks["tensor"])
     return marks["tensor"]
 
 
@@ -701,7 +731,8 @@ RULES: dict[str, Rule] = {
     ),
     **dict.fromkeys(_spell("mean sum"), _follow_mean),
     **dict.fromkeys(
-        _spell("max min amax amin prod logsumexp all any argmax argmin nansum nanmean"), _along("input dim keepdim dtype")
+        _spell("max min amax amin prod logsumexp all any argmax argmin nansum nanmean"),
+        _along("input dim keepdim dtype"),
     ),
     **dict.fromkeys(_spell("median"), _along("input dim keepdim")),
     **dict.fromkeys(_spell("std var"), _along("input dim unbiased keepdim correction")),
@@ -728,7 +759,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_spell("narrow"), _follow_select("input dim start length", removes=False)),
     **dict.fromkeys(_spell("unbind"), _follow_select("input dim", removes=True)),
     **dict.fromkeys(_spell("chunk"), _follow_select("input chunks dim", removes=False)),
-    **dict.fromkeys([*_spell("split"), "torch.functional.split"], _follow_select("input split_size dim", removes=False)),
+    **dict.fromkeys(
+        [*_spell("split"), "torch.functional.split"], _follow_select("input split_size dim", removes=False)
+    ),
     **dict.fromkeys(_spell("cat concat stack"), _follow_join),
     **dict.fromkeys(_spell("linear"), _follow_linear),
     **{name: _layer("input weight bias stride padding dilation groups", sides=sides)
@@ -779,6 +812,7 @@ RULES: dict[str, Rule] = {
     }.items()},
 }  # fmt: skip
 """What each operation does with samples."""
+
 
 def find_advice(name: str) -> str:
     """Return what to do instead of an operation that is not in the table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from math import isfinite, sqrt
 
@@ -16,8 +17,8 @@ LEAST_CLIP = 1e-6
 class SampleDP:
     """Train so that the weights reveal little about any one record, in the sense of (ε, δ)-differential privacy.
 
-    Each step draws a random batch, scales the gradient of each sample down to the norm ``clip``, and adds Gaussian noise
-    with a standard deviation of ``clip * multiplier``. What is promised, and how to choose: docs/private-training.md.
+    Each step draws a random batch, scales the gradient of each sample down to the norm ``clip``, and adds Gaussian
+    noise with a standard deviation of ``clip * multiplier``. docs/private-training.md says what is promised.
     """
 
     clip: float
@@ -76,7 +77,7 @@ class Draws:
     """Number of samples that are computed at once: a larger batch is computed in parts."""
 
 
-_CHECKS = {
+_CHECKS: dict[str, tuple[Callable[[float], bool], str]] = {
     "clip": (lambda value: LEAST_CLIP <= value <= 1e6, f"pass a number from {LEAST_CLIP:g} to 1e6, e.g. 1.0"),
     "multiplier": (lambda value: 0.01 <= value <= 1e6, "pass a number from 0.01 on, e.g. 1.1"),
     "delta": (lambda value: 0 < value < 1, "pass a number between 0 and 1, less than 1 / records, e.g. 1e-5"),

@@ -12,9 +12,10 @@ from functools import partial
 
 import torch
 
+from syft_core.hook.attributes import Op
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.plans.interpreter import fill, read, replay
-from syft_core.plans.program import CONSTANT, FACT, GUARD, ITEM, NUMBERS, Operation, Slot, look_up
+from syft_core.plans.program import CONSTANT, FACT, GUARD, ITEM, NUMBERS, Operation, Slot, Step
 from syft_core.values import Nested, Tensor
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.losses import Loss, ModelForms
@@ -22,6 +23,7 @@ from syft_torch.federated.memory import uses_small_floats
 from syft_torch.federated.private_steps.kernels import KERNELS
 from syft_torch.federated.private_steps.marks import (
     LENGTH,
+    LENGTH_OF_TRIAL,
     MIXED,
     SHARED,
     Batched,
@@ -30,10 +32,7 @@ from syft_torch.federated.private_steps.marks import (
     Reduced,
     is_number_mark,
 )
-from syft_torch.federated.private_steps.rules import FACTS, RULES, Use, find_advice
-
-LENGTH_OF_TRIAL = 5
-"""The length of the batch with which the forms are followed; the rules do not depend on it."""
+from syft_torch.federated.private_steps.rules import FACTS, RULES, Rule, Use, find_advice
 
 
 @dataclass
@@ -108,9 +107,7 @@ class _Follower:
             raise FederatedError.privacy("a part of the loss runs without gradients", "use `.detach()` there")
         marks = map_leaves(self._mark_of, step.args), map_leaves(self._mark_of, step.kwargs)
         name = operation.op.name
-        rule = RULES.get(name)
-        if rule is None:
-            raise FederatedError.privacy(f"{name!r} is not known to keep samples apart", find_advice(name))
+        rule = _find_rule(operation.op, step, marks)
         self._require_separate(operation)
         place = partial(_place, torch.device("meta"))
         args, kwargs = map_leaves(place, (args, kwargs))
@@ -128,8 +125,8 @@ class _Follower:
         if use.is_guarded:
             self._found.guards.add(operation.place)
         self._match_kernel(operation, use)
-        for number in range(operation.first, operation.first + step.count):
-            self._marks[number] = mark
+        given = mark if isinstance(mark, tuple) else (mark,) * step.count
+        self._marks.update(zip(range(operation.first, operation.first + step.count), given, strict=True))
         return result
 
     def _mark_of(self, leaf: Nested) -> Nested:
@@ -141,7 +138,9 @@ class _Follower:
         operands = [leaf for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Slot]
         is_in_place = bool(step.kwargs.get("inplace"))
         makes_view = operation.op is not None and operation.op.name.rpartition(".")[2] in _VIEWS
-        if is_in_place and not all(leaf.number in operation.dead and leaf.number not in self._views for leaf in operands):
+        if is_in_place and not all(
+            leaf.number in operation.dead and leaf.number not in self._views for leaf in operands
+        ):
             raise FederatedError.privacy(
                 f"{operation.step.op!r} changes a tensor in place, which is used again", "pass `inplace=False`"
             )
@@ -196,25 +195,39 @@ class _Follower:
 
 
 _VIEWS = frozenset(
-    "view reshape flatten unflatten transpose permute squeeze unsqueeze expand __getitem__ select narrow split chunk "
-    "unbind t T mT view_as expand_as swapaxes movedim detach contiguous to float double".split()
+    [
+        *("view", "reshape", "flatten", "unflatten", "transpose", "permute", "squeeze", "unsqueeze", "expand", "t"),
+        *("__getitem__", "select", "narrow", "split", "chunk", "unbind", "T", "mT", "swapaxes", "detach"),
+        *("contiguous", "to", "float", "double"),
+    ]
 )
 """Operations whose result may share memory with an operand."""
+
+
+def _find_rule(op: Op, step: Step, marks: Nested) -> Rule:
+    """Return the rule of an operation; what is computed from weights and constants alone concerns no sample."""
+    rule = RULES.get(op.name)
+    if rule is not None:
+        return rule
+    changes = op.accumulates or op.alters_autograd or op.targets(step.args, step.kwargs)
+    if changes or not all(mark == SHARED for mark in leaves(marks)):
+        raise FederatedError.privacy(f"{op.name!r} is not known to keep samples apart", find_advice(op.name))
+    return lambda _use: SHARED
 
 
 def _mark_fact(op: str, place: int | None, mark: Mark, tensor: Tensor, rest: Sequence[Nested]) -> Mark:
     """Return the mark of a number that follows from the form of a tensor."""
     if not isinstance(mark, Batched):
         return SHARED
-    name = FACTS.get(op)
+    name, length = FACTS.get(op), LENGTH if mark.count == 1 else MIXED
     if name == "plain":
         return SHARED
     if name == "size":
         dims = [part for part in (place, *rest) if type(part) is int]
         if len(dims) == 1:
-            return LENGTH if dims[0] % tensor.dim() == mark.dim else SHARED
+            return length if dims[0] % tensor.dim() == mark.dim else SHARED
     if name == "length":
-        return LENGTH if mark.dim == 0 else SHARED
+        return length if mark.dim == 0 else SHARED
     return MIXED
 
 
@@ -222,8 +235,3 @@ def _place(device: torch.device, leaf: object) -> object:
     if isinstance(leaf, torch.Tensor) and leaf.device != device:
         return leaf.to(device)
     return device if isinstance(leaf, torch.device) else leaf
-
-
-def names_of(loss: Loss) -> list[str]:
-    """Return the names of the operations of a loss."""
-    return [look_up(step).name for step in loss.program.routine.steps if step.framework]
