@@ -153,10 +153,10 @@ def _follow_product(use: Use) -> Mark:
     use.require_no_lengths()
     others = (*use.marked_args[1:], *use.marked_kwargs.values())
     divisors = others if use.name.rpartition(".")[2] in _DIVISIONS else ()
-    if len(reduced) > 1 or any(isinstance(mark, Batched) for _, mark in found):
-        raise CoupledError("combines a mean over the batch with samples", _APART)
     if any(isinstance(mark, Reduced) for mark in divisors) or use.name.endswith("__rtruediv__"):
         raise CoupledError("divides by a sum over the batch", "use a plain mean, e.g. without weights")
+    if len(reduced) > 1 or any(isinstance(mark, Batched) for _, mark in found):
+        raise CoupledError("combines a mean over the batch with samples", _APART)
     if use.kwargs.get("rounding_mode") is not None:
         raise CoupledError("rounds a mean over the batch", _APART)
     return reduced[0]
@@ -715,7 +715,7 @@ _ELEMENTS = (
     "addcdiv clamp clip clamp_min clamp_max where masked_fill nan_to_num isnan isinf isfinite eq ne lt le gt ge __eq__ "
     "__ne__ __lt__ __le__ __gt__ __ge__ logical_and logical_or logical_not logical_xor __and__ __or__ __xor__ "
     "__invert__ float double long int bool type_as detach clone contiguous dropout alpha_dropout zeros_like ones_like "
-    "full_like rand_like randn_like logaddexp xlogy heaviside positive __abs__ deg2rad rad2deg"
+    "full_like rand_like randn_like logaddexp xlogy heaviside positive deg2rad rad2deg"
 )
 _CASTS = "to type"
 
@@ -725,7 +725,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_spell("remainder fmod floor_divide __mod__ __floordiv__ __rfloordiv__"), _follow_division),
     **dict.fromkeys(_spell("add sub subtract rsub __add__ __radd__ __sub__ __rsub__"), _follow_sum),
     **dict.fromkeys(_spell(f"mul multiply __mul__ __rmul__ {' '.join(sorted(_DIVISIONS))}"), _follow_product),
-    **dict.fromkeys(_spell("neg negative __neg__"), _follow_negation),
+    **dict.fromkeys(_spell("neg negative"), _follow_negation),
     **dict.fromkeys(
         _spell("zeros ones full rand randn new_zeros new_ones new_full"), _follow_fill
     ),
@@ -743,7 +743,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_spell("softmax log_softmax"), _along("input dim _stacklevel dtype", keeps=True)),
     **dict.fromkeys(["torch.softmax", "torch.log_softmax", "torch.Tensor.softmax", "torch.Tensor.log_softmax"],
                     _along("input dim dtype", keeps=True)),
-    **dict.fromkeys(["torch.nn.functional.normalize"], _along("input p dim eps", keeps=True)),
+    **dict.fromkeys(["torch.nn.functional.normalize"], _along("input p dim eps out", keeps=True)),
     **dict.fromkeys(["torch.nn.functional.glu"], _along("input dim", keeps=True)),
     **dict.fromkeys(_spell("view reshape"), _follow_view),
     **dict.fromkeys(_spell("flatten"), _follow_flatten),
@@ -783,7 +783,7 @@ RULES: dict[str, Rule] = {
     **{name: _pool("input output_size", sides)
        for sides in (1, 2, 3) for name in _spell(f"adaptive_avg_pool{sides}d adaptive_max_pool{sides}d")},
     **dict.fromkeys(_spell("pixel_shuffle pixel_unshuffle"), _pool("input factor", 3)),
-    **dict.fromkeys(_spell("interpolate upsample"),
+    **dict.fromkeys(_spell("interpolate"),
                     _pool("input size scale_factor mode align_corners recompute_scale_factor antialias", 2)),
     **dict.fromkeys(_spell("pad"), _follow_pad),
     **dict.fromkeys(_spell("matmul bmm mm mv __matmul__"), _follow_matmul),
@@ -817,6 +817,8 @@ RULES: dict[str, Rule] = {
 def find_advice(name: str) -> str:
     """Return what to do instead of an operation that is not in the table."""
     short = name.rpartition(".")[2]
+    if short in ("grad", "requires_grad_"):
+        return "do not differentiate in the loss"
     if short.endswith("_") and not short.endswith("__"):
         return "write it without changing a tensor in place, e.g. `x = x + y`"
     return "use operations that compute each sample by itself: layers, pooling, and a plain mean of the losses"

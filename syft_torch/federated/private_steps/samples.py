@@ -83,8 +83,14 @@ class _Follower:
         shapes = [[LENGTH_OF_TRIAL if side == -1 else side for side in known.shape] for known in program.inputs]
         kinds = [known.dtype for known in program.inputs]
         shadows = [torch.empty(s, dtype=kind, device="meta") for s, kind in zip(shapes, kinds, strict=True)]
-        with torch.device("meta"):
-            replay(program, shadows, self._step)
+        try:
+            with torch.device("meta"):
+                replay(program, shadows, self._step)
+        except FederatedError:
+            raise
+        except Exception as error:
+            why = f"the loss cannot be computed without values ({type(error).__name__})"
+            raise FederatedError.privacy(why, find_advice("")) from error
         answer = program.routine.answer
         mark = self._marks.get(answer.number) if type(answer) is Slot else None
         if not isinstance(mark, Reduced):
