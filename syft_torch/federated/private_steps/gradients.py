@@ -13,7 +13,7 @@ from syft_core.plans.program import Operation
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_torch.federated.losses import Loss
 from syft_torch.federated.private_steps.guards import replace_invalid
-from syft_torch.federated.private_steps.kernels import KERNELS, MAX_WHOLE, SampleGradients
+from syft_torch.federated.private_steps.kernels import KERNELS, MAX_WHOLE, SampleGradients, Whole
 from syft_torch.federated.private_steps.samples import Followed
 
 MARGIN = 1e-5
@@ -38,12 +38,13 @@ class ClippedGradients:
             return self._sum_by_kernels(values, fixed, batch)
         return self._sum_one_by_one(values, fixed, batch)
 
-    def _find_factors(self, squares: Tensor, is_invalid: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return the factor of each sample, and whether it counts."""
+    def _find_factors(self, squares: Tensor, flags: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the factor of each sample, and whether it counts: all flags say so, and its norm is finite."""
         norms = squares.sqrt()
-        is_valid = norms.isfinite().logical_and_(is_invalid.logical_not())
-        factors = self._limit / norms.clamp(min=self._limit)
-        return torch.where(is_valid, factors, 0.0).to(dtype), is_valid
+        is_valid = norms.isfinite()
+        for flag in flags:
+            is_valid = is_valid.logical_and_(flag)
+        return torch.where(is_valid, (self._limit / norms).clamp_(max=1.0), 0.0), is_valid
 
     # --- by book-keeping
 
@@ -53,18 +54,22 @@ class ClippedGradients:
         length = len(batch[0])
         run = partial(self._run, kept, flags, length)
         loss = replay(self._loss.program, (*values, *fixed, *batch), run)
-        outputs = torch.autograd.grad(loss, [output for *_, output in kept], allow_unused=True)
-        scale = length if self._followed.kind == "mean" else 1
+        scale = loss.new_full((), length if self._followed.kind == "mean" else 1)
+        outputs = torch.autograd.grad(loss, [output for *_, output in kept], scale, allow_unused=True)
         found: dict[int, SampleGradients] = {}
         with torch.no_grad():
             for (operation, args, kwargs, _), output in zip(kept, outputs, strict=True):
                 if output is not None:
-                    found.update(self._find(operation, args, kwargs, output * scale))
-            squares = sum([each.squares for each in found.values()], values[0].new_zeros(length, dtype=torch.float64))
-            is_invalid = sum(flags, torch.zeros(length, dtype=torch.bool, device=squares.device))
-            factors, is_valid = self._find_factors(squares, is_invalid, values[0].dtype)
+                    found.update(self._find(operation, args, kwargs, output))
+            squares = loss.new_zeros(length, dtype=torch.float64)
+            for each in found.values():
+                squares.add_(each.squares)
+            factors, is_valid = self._find_factors(squares, flags)
+            fitting = factors.to(values[0].dtype)
             return [
-                found[place].sum_up(factors.to(value.dtype), is_valid) if place in found else torch.zeros_like(value)
+                found[place].sum_up(fitting if value.dtype == fitting.dtype else factors.to(value.dtype), is_valid)
+                if place in found
+                else torch.zeros_like(value)
                 for place, value in enumerate(values)
             ]
 
@@ -114,18 +119,18 @@ class ClippedGradients:
             flags: list[Tensor] = []
             alone = [part.unsqueeze(0) for part in sample]
             loss = replay(self._loss.program, (*parameters, *fixed, *alone), partial(self._run, None, flags, 1))
-            return loss, sum(flags, torch.zeros(1, dtype=torch.bool, device=loss.device)).squeeze(0)
+            is_valid = torch.ones(1, dtype=torch.bool, device=loss.device)
+            for flag in flags:
+                is_valid = is_valid.logical_and(flag)
+            return loss, is_valid.squeeze(0)
 
         one = vmap(grad(compute, has_aux=True), in_dims=(None, *[0] * len(batch)), randomness="different")
-        found, is_invalid = one(tuple(values), *batch)
+        found, has_valid_values = one(tuple(values), *batch)
         with torch.no_grad():
-            rows = [each.flatten(1) if each.dim() > 1 else each.unsqueeze(1) for each in found]
-            squares = sum([torch.linalg.vector_norm(row, dim=1).double().square() for row in rows])
-            factors, is_valid = self._find_factors(squares, is_invalid, values[0].dtype)
-            return [
-                torch.mv(torch.where(is_valid.unsqueeze(1), row, 0.0).mT, factors.to(row.dtype)).view_as(value)
-                for row, value in zip(rows, values, strict=True)
-            ]
+            rows = [Whole(each) for each in found]
+            squares = sum([row.squares for row in rows], values[0].new_zeros(len(batch[0]), dtype=torch.float64))
+            factors, is_valid = self._find_factors(squares, [has_valid_values])
+            return [row.sum_up(factors.to(value.dtype), is_valid) for row, value in zip(rows, values, strict=True)]
 
 
 def _detach(value: Nested) -> Nested:

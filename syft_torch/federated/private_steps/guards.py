@@ -24,7 +24,7 @@ _PLACES = {
 def replace_invalid(name: str, args: Args, kwargs: Kwargs, length: int, flags: list[Tensor]) -> tuple[Args, Kwargs]:
     """Return arguments without values for which an operation fails.
 
-    Add to ``flags`` which samples of a batch of this length had such values.
+    Add to ``flags`` which samples of a batch of this length have no such values.
     """
     order = _PLACES[name]
     found, given = list(args), {**dict(zip(order, args, strict=False)), **kwargs}
@@ -32,7 +32,7 @@ def replace_invalid(name: str, args: Args, kwargs: Kwargs, length: int, flags: l
         values = given[place]
         is_valid = (values >= low) & (values <= high)
         valid = torch.where(is_valid, values, low)
-        flags.append(is_valid.logical_not().reshape(length, -1).any(1))
+        flags.append(is_valid if is_valid.shape == (length,) else is_valid.reshape(length, -1).all(1))
         if place in kwargs:
             kwargs = {**kwargs, place: valid}
         else:

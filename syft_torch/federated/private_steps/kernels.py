@@ -39,7 +39,7 @@ class Whole:
     def __init__(self, rows: Tensor) -> None:
         self._rows = rows
         flat = rows.flatten(1) if rows.dim() > 1 else rows.unsqueeze(1)
-        self.squares = torch.linalg.vector_norm(flat, dim=1).double().square()
+        self.squares = torch.linalg.vector_norm(flat, dim=1).double().square_()
 
     def sum_up(self, factors: Tensor, is_valid: Tensor) -> Tensor:
         """Return the sum of the valid ones, times the factors of the samples."""
@@ -47,18 +47,35 @@ class Whole:
         return torch.mv(_select(flat, is_valid).mT, factors).view(self._rows.shape[1:])
 
 
-class Outer:
-    """Gradients of a matrix, each of which is the product of a row and a column."""
+class Scaled:
+    """The gradients of an output, one row for each sample: those of the bias, and a factor of those of the weight."""
 
-    def __init__(self, inputs: Tensor, outputs: Tensor) -> None:
-        self._inputs, self._outputs = inputs, outputs
-        first, second = (torch.linalg.vector_norm(x, dim=1, dtype=torch.float64) for x in (inputs, outputs))
-        self.squares = (first * second).square()
+    def __init__(self, outputs: Tensor) -> None:
+        self._outputs = outputs
+        self._scaled: Tensor | None = None
+        self.squares = torch.linalg.vector_norm(outputs, dim=1, dtype=torch.float64).square_()
+
+    def scale(self, factors: Tensor, is_valid: Tensor) -> Tensor:
+        """Return the rows times the factors of the samples; the last result is kept for the weight or the bias."""
+        if self._scaled is None:
+            self._scaled = _select(self._outputs * factors.unsqueeze(1), is_valid)
+        return self._scaled
 
     def sum_up(self, factors: Tensor, is_valid: Tensor) -> Tensor:
         """Return the sum of the valid ones, times the factors of the samples."""
-        scaled = _select(self._outputs * factors.unsqueeze(1), is_valid)
-        return scaled.mT @ _select(self._inputs, is_valid)
+        return self.scale(factors, is_valid).sum(0)
+
+
+class Outer:
+    """Gradients of a matrix, each of which is the product of a row and a column."""
+
+    def __init__(self, inputs: Tensor, outputs: Scaled) -> None:
+        self._inputs, self._outputs = inputs, outputs
+        self.squares = torch.linalg.vector_norm(inputs, dim=1, dtype=torch.float64).square_().mul_(outputs.squares)
+
+    def sum_up(self, factors: Tensor, is_valid: Tensor) -> Tensor:
+        """Return the sum of the valid ones, times the factors of the samples."""
+        return self._outputs.scale(factors, is_valid).mT @ _select(self._inputs, is_valid)
 
 
 class Gram:
@@ -148,9 +165,13 @@ def _fits_elements(marks: Mapping[str, Nested], values: Kwargs, found: Sequence[
 def _find_linear(given: Kwargs, outputs: Tensor, names: Sequence[str]) -> Found:
     found: Found = {}
     inputs = given["input"]
-    inputs, outputs = (x.flatten(1, -2) if x.dim() > 3 else x for x in (inputs, outputs))
+    if inputs.dim() == 2:
+        rows = Scaled(outputs)
+        every: Found = {"weight": Outer(inputs, rows) if "weight" in names else rows, "bias": rows}
+        return {name: every[name] for name in names}
+    inputs, outputs = (x.flatten(1, -2) for x in (inputs, outputs))
     if "bias" in names:
-        found["bias"] = Whole(outputs if outputs.dim() == 2 else outputs.sum(1))
+        found["bias"] = Whole(outputs.sum(1))
     if "weight" in names:
         found["weight"] = _find_matrix(inputs, outputs)
     return found
@@ -158,8 +179,6 @@ def _find_linear(given: Kwargs, outputs: Tensor, names: Sequence[str]) -> Found:
 
 def _find_matrix(inputs: Tensor, outputs: Tensor) -> SampleGradients:
     """Return gradients of a matrix in the way that needs the least time or memory."""
-    if inputs.dim() == 2:
-        return Outer(inputs, outputs)
     size = inputs.shape[2] * outputs.shape[2]
     if len(inputs) * size * inputs.itemsize <= MAX_WHOLE or inputs.shape[1] ** 2 >= size:
         return Whole(outputs.mT @ inputs)

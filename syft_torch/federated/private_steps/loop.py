@@ -87,7 +87,7 @@ class PrivateSteps:
                 if len(places):
                     total.add_(layout.join(self._gradients.sum_up(trained, fixed, batch)))
                 yield None
-            noisy = stream.add_noise(total, self._privacy.sigma).div_(draws.expected)
+            noisy = stream.add_noise(total, self._privacy.sigma, draws.expected)
             for parameter, gradient in zip(trained, layout.split(noisy.to(layout.dtype)), strict=True):
                 parameter.grad = gradient
             pull.apply(trained)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 
 from syft_core.values import Tensor
 from syft_mpc.prg import Stream, new_seed
 
 _DIGITS = 53
+_MASK = (1 << _DIGITS) - 1
 GRID = 2.0**-20
 """The distance of released values, in standard deviations of the noise."""
 
@@ -19,35 +21,47 @@ class NoiseStream:
 
     def __init__(self) -> None:
         self._stream = Stream(new_seed(), b"private steps")
+        self._buffer = torch.empty(0, dtype=torch.int64)
 
     def draw_batch(self, samples: int, rate: float) -> Tensor:
         """Return the places of a batch in which each sample is with the same probability, independently."""
         limit = round(rate * (1 << _DIGITS))
-        return (self._draw_integers(samples) < limit).nonzero().squeeze(1)
+        return (self._draw_words(samples).bitwise_and_(_MASK) < limit).nonzero().squeeze(1)
 
-    def draw_gaussian(self, count: int) -> Tensor:
-        """Draw standard Gaussian numbers in float64, by the method of Box and Muller.
+    def draw_gaussian(self, count: int, sigma: float = 1.0) -> Tensor:
+        """Draw Gaussian numbers in float64, by the method of Box and Muller.
 
         Uniform numbers have 53 digits and are never 0, so the tails end at 8.6 standard deviations.
         """
         half = (count + 1) // 2
-        uniform = (self._draw_integers(2 * half).double() + 0.5).mul_(2.0**-_DIGITS)
-        radius = uniform[:half].log_().mul_(-2.0).sqrt_()
-        angle = uniform[half:].mul_(2.0 * math.pi)
-        found = torch.empty(2 * half, dtype=torch.float64)
-        torch.mul(radius, angle.cos(), out=found[:half])
-        torch.mul(radius, angle.sin_(), out=found[half:])
+        words = self._draw_words(2 * half)
+        words[:half].bitwise_and_(_MASK)
+        found = words.double()
+        radius = found[:half].mul_(2.0**-_DIGITS).add_(2.0 ** -(_DIGITS + 1))
+        squares = radius.numpy()  # numpy's logarithm and root are faster than torch's.
+        np.log(squares, out=squares)
+        squares *= -2.0 * sigma**2
+        np.sqrt(squares, out=squares)
+        angle = found[half:].mul_(math.pi * 2.0**-63)
+        cosine = angle.cos()
+        torch.mul(angle.sin_(), radius, out=angle)
+        radius.mul_(cosine)
         return found[:count]
 
-    def add_noise(self, values: Tensor, sigma: float) -> Tensor:
-        """Return values with Gaussian noise, in float64, rounded to a grid that hides the low digits of both."""
-        step = sigma * GRID
-        noisy = self.draw_gaussian(values.numel()).mul_(sigma).add_(values)
-        return noisy.div_(step).round_().mul_(step)
+    def add_noise(self, values: Tensor, sigma: float, divisor: float = 1.0) -> Tensor:
+        """Return values with Gaussian noise, in float64, rounded to a grid that hides the low digits of both; divided.
 
-    def _draw_integers(self, count: int) -> Tensor:
-        """Draw integers of 53 binary digits."""
-        if not count:
-            return torch.empty(0, dtype=torch.int64)
-        words = torch.frombuffer(self._stream.take(8 * count), dtype=torch.int64)
-        return words.bitwise_and_((1 << _DIGITS) - 1)
+        The grid is so fine that it does not matter for training, and its distance is public.
+        """
+        step = sigma * GRID
+        found = self.draw_gaussian(values.numel(), 1 / GRID)
+        return found.add_(values, alpha=1 / step).round_().mul_(step / divisor)
+
+    def _draw_words(self, count: int) -> Tensor:
+        """Draw integers of 64 random bits, which are overwritten by the next ones."""
+        if count > len(self._buffer):
+            self._buffer = torch.empty(count, dtype=torch.int64)
+        words = self._buffer[:count]
+        if count:
+            self._stream.fill(memoryview(words.numpy()).cast("B"))
+        return words

@@ -39,7 +39,7 @@ def test_terms_that_cancel_out_do_not_make_a_norm_too_small() -> None:
 
 
 def test_the_norms_of_a_product_are_right_where_float32_would_lose_them() -> None:
-    outer = kernels.Outer(torch.full((1, 4), 1e-30), torch.full((1, 4), 1e30))
+    outer = kernels.Outer(torch.full((1, 4), 1e-30), kernels.Scaled(torch.full((1, 4), 1e30)))
 
     assert float(outer.squares) == pytest.approx(16.0, rel=1e-5)
 
