@@ -50,15 +50,16 @@ class SecureAggregation:
         self.study, self.colluding = study, colluding
         self.evidence: list[Table] = []
         """What the workers have signed in each sum, in order."""
-        self._studies: dict[frozenset[Id], SumStudy] = {}
+        self._studies: list[SumStudy] = []
 
     def open(self, locations: Iterable[Location]) -> SumStudy:
         """Return the study with these workers; ask each for its key when it is opened for the first time."""
         found = {location.id: location for location in locations}
-        key = frozenset(found)
-        if key not in self._studies:
-            self._studies[key] = SumStudy(name=self.study, locations=list(found.values()), colluding=self.colluding)
-        return self._studies[key]
+        for known in self._studies:
+            if known.locations.keys() == found.keys() and all(known.locations[id] is found[id] for id in found):
+                return known
+        self._studies.append(SumStudy(self.study, found.values(), self.colluding))
+        return self._studies[-1]
 
     def make_rounds(self, options: Options, clients: Clients, strategy: Strategy) -> Rounds:
         """Return the rounds of a trainer; raise if it needs more of its workers than a sum."""
