@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +63,19 @@ def make_honest(clinics: list[Any], **changes: Any) -> Any:
     return fl.FederatedTrainer(**gather_options(options))
 
 
-def programs_of(clinics: list[Any]) -> set[str]:
+def programs_of(clinics: list[Any], free: Sequence[str]) -> set[str]:
     """Return the digests of the programs whose results the workers have."""
     entries = [entry for clinic in clinics for entry in clinic.object_store.entries()]
-    return {dict(entry.made_by.options)["program"] for entry in entries if entry.made_by is not None}
+    made = [entry.derivation for entry in entries if entry.made_by is not None]
+    return {derivation.find_program(free) for derivation in made}
 
 
-def learn_program(clinics: list[Any], trainer: Any) -> str:
+def learn_program(clinics: list[Any], trainer: Any, free: Sequence[str] = ()) -> str:
     """Return the digest of the training of a trainer, as an owner sees it."""
     found: list[str] = []
     study = trainer.aggregation.open([client.location for client in trainer.clients.values()])
     ask = study._ask_all
-    study._ask_all = lambda messages: (found.extend(programs_of(clinics)), ask(messages))[1]
+    study._ask_all = lambda messages: (found.extend(programs_of(clinics, free)), ask(messages))[1]
     trainer.fit(1)
     study._ask_all = ask
     (program,) = set(found)
@@ -181,3 +183,38 @@ def test_a_result_that_was_laundered_is_refused(hook: Any, tmp_path: Path, laund
     if launder != "away and back":
         with pytest.raises(GetNotPermittedError):
             made.get()
+
+
+class Masked(torch.nn.Module):  # type: ignore[misc]  # torch is not typed
+    """A model with a tensor that training does not change, which the scientist supplies: a mask of columns."""
+
+    def __init__(self, mask: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = torch.nn.Linear(4, 3)
+        self.mask = torch.nn.Parameter(mask, requires_grad=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x * self.mask)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_an_approved_program_with_another_mask_is_refused_unless_that_is_free(
+    hook: Any, tmp_path: Path, free: bool
+) -> None:
+    folders = [tmp_path / name for name in ("before", "after")]
+    for folder in folders:
+        folder.mkdir()
+    before = make_clinics(hook, folders[0])
+    program = learn_program(before, make_honest(before, model=Masked(torch.ones(4))), ["fixed 1"] if free else [])
+    hook.local_worker._known_workers.clear()
+    rule = {"any_program": None, "programs": [program], **({"free": ["fixed 1"]} if free else {})}
+    clinics = make_clinics(hook, folders[1], **rule)
+
+    make_honest(clinics, model=Masked(torch.ones(4))).fit(1)
+    other = make_honest(clinics, model=Masked(torch.tensor([0.0, 0, 1, 0])))
+    if free:
+        other.fit(1)
+        return
+    with pytest.raises(fl.FederatedError, match="its program is not approved"):
+        other.fit(1)
