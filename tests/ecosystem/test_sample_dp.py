@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ with warnings.catch_warnings():
     grad_sample = pytest.importorskip("opacus.grad_sample")
 from torch import nn  # noqa: E402  # torch may be missing
 
+import syft_core as sy  # noqa: E402  # the same
 from tests.syft_torch.federated.private_steps.recorded import (  # noqa: E402  # the same
     MARGIN,
     Subject,
@@ -20,6 +22,14 @@ from tests.syft_torch.federated.private_steps.recorded import (  # noqa: E402  #
     make_images,
     make_rows,
 )
+
+
+@pytest.fixture
+def hook() -> Iterator[Any]:
+    found = sy.TorchHook(torch)
+    yield found
+    found.unhook()
+
 
 CASES: dict[str, Any] = {
     "layers": (lambda: nn.Sequential(nn.Linear(10, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 3)), make_rows),
