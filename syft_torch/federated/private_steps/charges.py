@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from syft_core.ledgers.entry import Entry
-from syft_core.ledgers.reading import read_ledger
 from syft_core.peer import Id, Peer
 from syft_core.values import Nested
 from syft_core.workers.party.store import Sources
@@ -27,10 +26,8 @@ class Charges:
     def __init__(self, worker: Worker) -> None:
         self._worker, self._lock = worker, threading.Lock()
         self._steps: dict[str, Counter[Step]] = {}
-        file = worker.ledger.file
-        for entry in () if file is None else read_ledger(file.path):
-            if entry.event == "charged":
-                self._recall(entry)
+        while worker.ledger.charged:
+            self._recall(worker.ledger.charged.pop())
 
     def forget(self, peer: Id) -> None:
         """Keep everything: what was charged stays charged when a client leaves."""
