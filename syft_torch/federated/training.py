@@ -29,9 +29,9 @@ from syft_core.workers.party.derivations import WEIGHTS, Derivation
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.road.changes import change_count
 from syft_core.workers.road.derivation import derive_program, describe_arguments
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import change_count
 from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.ledger import join_sources
 from syft_core.workers.seeing.permissions import require_permission
