@@ -215,7 +215,11 @@ def _read_numbers(worker: Worker, entry: Stored) -> npt.NDArray[np.generic]:
     """Return the numbers of a stored tensor as a flat array, which shares its memory where possible."""
     plain = plain_end(entry.value)
     try:
-        array = np.from_dlpack(framework_of(plain).detach(plain))
+        framework = framework_of(plain)
+        plain = framework.detach(plain)
+        if not getattr(plain, "is_cpu", True):  # An array of numpy is always in the memory of the processor.
+            plain = framework.method("cpu").run(plain)
+        array = np.from_dlpack(plain)
         if array.dtype.kind not in "fiu":
             raise TypeError
         return array.reshape(-1)
