@@ -176,8 +176,8 @@ class WorkerConfig:
         least = 0 if self.aggregates is None else self.aggregates["at_least"]
         if least > len(self.members) + 1:
             raise ConfigurationError(
-                f"cannot use aggregates.at_least = {least}: there are {len(self.members)} members, so no sum could have "
-                f"as many workers; add their fingerprints to [members]"
+                f"cannot use aggregates.at_least = {least}: there are {len(self.members)} members, so no sum could "
+                f"have as many workers; add their fingerprints to [members]"
             )
 
     def _require_usable_limits(self) -> None:
