@@ -190,10 +190,10 @@ class Storage:
             sources = frozenset([self._unpack_source(*source) for source in part["sources"]])
             copy = Stored(part["value"], record["peer"][0], (part["access"], sources, 0))
             copy.id = part["id"]
-            copy.mark(_find_restrictions(part))
             copy.derivation = unpack(self._worker, part.get("derivation"))
             if maker := unpack_maker(part.get("maker")):  # Earlier releases knew nothing else.
                 copy.derivation = derive_program(maker, [])
+            copy.mark(_find_restrictions(part))
             copy.refresh_status()
             find = partial(self._worker.object_store.get, copy.id)
             objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
@@ -261,8 +261,8 @@ class Storage:
             entry.source = self._unpack_source("source", *record["own"])
             entry.source.tags, entry.source.published = entry.tags, entry.published
         entry.root = entry.sources if record["original"] else None
-        entry.mark(_find_restrictions(record))
         entry.derivation = unpack(self._worker, record.get("derivation"))
+        entry.mark(_find_restrictions(record))
         entry.refresh_status()
         return entry
 
@@ -335,8 +335,8 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
         "sources": sorted([_pack_source(source) for source in entry.sources], key=repr),
         "own": None if entry.source is None else _pack_source(entry.source)[1:],
         "original": entry.sources is entry.root,
-        "restrictions": name_restrictions(entry.status),
         "derivation": pack(entry.derivation),
+        "restrictions": name_restrictions(entry.status),
     }
 
 
@@ -354,8 +354,8 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
             "value": leave_graph(requested.value),
             "access": requested.copy.access,
             "sources": sorted([_pack_source(source) for source in requested.copy.sources], key=repr),
-            "restrictions": name_restrictions(requested.copy.status),
             "derivation": pack(requested.copy.derivation),
+            "restrictions": name_restrictions(requested.copy.status),
         }
         for requested in request.objects
     ]

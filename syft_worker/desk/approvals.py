@@ -465,7 +465,8 @@ def _complete(name: str, read: Table) -> Table:
     except ValueError as error:
         raise ApprovalError.condition(name, str(error)) from None
     if "program" in read:
-        read = {**read, "numbers_per_row": NUMBERS_PER_ROW, "rows_behind": ROWS_BEHIND, **read}
+        read = {"numbers_per_row": NUMBERS_PER_ROW, "rows_behind": ROWS_BEHIND, **read}
+        read = {key: read[key] for key in CONDITIONS if key in read}
     if read.get("per_day", 0) > read.get("count", float("inf")):
         raise ApprovalError.condition(name, f"per_day = {read['per_day']} contradicts count = {read['count']}")
     return read

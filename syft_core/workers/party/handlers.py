@@ -135,9 +135,9 @@ def _copy_here(task: Task, message: Forward) -> None:
     entry_of_copy = Stored(copy, sender.id)
     entry_of_copy.giver = sender
     derive([entry_of_copy], [entry])
-    entry_of_copy.mark(entry.status & ADDED)  # A copy is restricted like its object.
     if task.status & RESTRICTED:
         entry_of_copy.derivation = derivation_of_attribute(entry, message.attr)
+    entry_of_copy.mark(entry.status & ADDED)  # A copy is restricted like its object.
     worker.object_store.put(message.new_id, entry_of_copy)
     set_owner(worker, copy, message.new_id)
 
