@@ -248,6 +248,10 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return _join(frozenset(), [self.memory_of(part) for part in _parts_of(tensor)])
 
+    def is_form_only(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is on the meta device."""
+        return bool(tensor.is_meta)
+
     def is_borrowed(self, tensor: Tensor) -> bool:
         """Return whether torch did not allocate a storage of a tensor: others may have the same memory."""
         parts = [tensor] if tensor.layout is _STRIDED else _parts_of(tensor)

@@ -50,6 +50,13 @@ class Memory:
         """
         return None
 
+    def is_form_only(self, tensor: Tensor) -> bool:
+        """Return whether a plain tensor has a form and no data.
+
+        A worker does not compute with such tensors and others: results could be memory that nothing has written.
+        """
+        return False
+
     def is_borrowed(self, tensor: Tensor) -> bool:
         """Return whether another library owns a plain tensor's memory, where ``memory_of`` may not see it.
 

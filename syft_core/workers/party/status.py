@@ -23,6 +23,8 @@ FAILED = 1 << 5
 """An operation failed while computing it, so its value is a substitute."""
 LINKED = 1 << 6
 """It is a copy that sends its gradient back, or has such copies."""
+FORM_ONLY = 1 << 7
+"""It has a form and no data."""
 ADDED = ((1 << 8) - 1) << 24
 """The bits that features may add for objects; see ``add_bit``."""
 ADDED_INHERITED = ADDED << 8
@@ -71,7 +73,19 @@ status, joined with that of its worker, has none of these bits.
 """
 
 DECISIVE = (
-    ADDED | ADDED_INHERITED | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
+    ADDED
+    | ADDED_INHERITED
+    | FAILED
+    | FORM_ONLY
+    | LAYERED
+    | MODES
+    | OTHERS
+    | OUT
+    | POLICY
+    | PRIVATE
+    | QUOTA
+    | REMOTE
+    | WRITES
 )
 """The bits that determine the stages of an operation."""
 

@@ -31,6 +31,8 @@ def track(proceed: Stage, execution: Execution) -> Nested:
     )
     if not alike and any(target.access != access for target in execution.targets()):
         _invalidate_graphs(execution)
+    if execution.op.alters_autograd:
+        worker.object_store.index_memory()
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from syft_core.exceptions import ValueRefusedError
+from syft_core.exceptions import OperationNotAllowedError, ValueRefusedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.rules import leaves
 from syft_core.messages import Placed
 from syft_core.peer import Peer
 from syft_core.values import Nested, Tensor
+from syft_core.workers.party.status import FORM_ONLY
 from syft_core.workers.party.store import Stored, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.procedure import add_stage
+from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.permissions import may_change
 
 Compute = Callable[[], Any]
@@ -36,6 +39,25 @@ def is_new(result: Tensor, execution: Execution) -> bool:
     framework = framework_of(result)
     is_own = framework.owner_of is None or framework.owner_of(result) is result
     return is_own and framework.is_alone(result)
+
+
+def require_data(proceed: Stage, task: Task) -> Nested:
+    """Run a task unless it needs data of an operand that has none.
+
+    Kernels compute nothing if some operands have only a form: their results would be memory that others have freed.
+    """
+    args = (task.args, task.kwargs) if isinstance(task, Execution) else task.operands
+    ends = [end for leaf in leaves(args) if (end := plain_end(leaf)) is not None]
+    if task.kind != "run" or not all(framework_of(end).is_form_only(end) for end in ends):
+        raise OperationNotAllowedError.refused_by("worker", task.name, _WITHOUT_DATA)
+    return proceed(task)
+
+
+_WITHOUT_DATA = (
+    "an operand has a form and no data, such as a tensor of torch's meta device, and others have data; "
+    "send tensors with data"
+)
+add_stage(FORM_ONLY, require_data, ("run", "train", "call", "protocol"))
 
 
 def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
