@@ -231,7 +231,7 @@ def _run_on_contiguous(func: Function, *args: Tensor, **kwargs: Tensor) -> Neste
 def _select(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
     """Select from a tensor, unless a dim of a nested one counts from its end: the kernel would write out of bounds."""
     tensor = args[0] if args else kwargs.get("input", kwargs.get("self"))
-    if getattr(tensor, "is_nested", False):
+    if isinstance(tensor, torch.Tensor) and tensor.is_nested:
         dim = integer_of(args[1] if len(args) > 1 else kwargs.get("dim"))
         if not 0 <= dim < tensor.dim():
             raise ValueError(f"cannot run 'select' on a nested tensor: dim {dim} is not one of 0 to {tensor.dim() - 1}")

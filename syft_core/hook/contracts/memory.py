@@ -67,8 +67,11 @@ class Memory:
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Move plain tensors that share memory to resizable memory; received memory often cannot be resized."""
 
-    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None]:
-        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails."""
+    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None] | None:
+        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails.
+
+        Return None if that is not possible: then a worker does not resize the tensor.
+        """
         return nullcontext()
 
     def restore_forms(self, tensors: Sequence[Tensor]) -> AbstractContextManager[None]:

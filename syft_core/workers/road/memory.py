@@ -90,8 +90,16 @@ def confine(proceed: Stage, execution: Execution) -> Nested:
     sharing = worker.object_store.find_sharing(ends[0])
     framework.make_resizable([plain_end(entry.value) for entry in sharing])
     worker.object_store.note_move(*sharing)
-    with framework.clear_growth(ends[0]):
+    cleared = framework.clear_growth(ends[0])
+    if cleared is None:
+        raise OperationNotAllowedError.refused_by("worker", op.name, _NOT_CLEARED)
+    with cleared:
         return proceed(execution)
+
+
+_NOT_CLEARED = (
+    "the memory that it adds to a tensor of this kind would not be cleared; create a tensor of that size instead"
+)
 
 
 def _clear(result: Nested) -> Nested:

@@ -325,3 +325,13 @@ def test_a_function_of_the_owner_gets_no_tensor_without_data(bob: Any) -> None:
 
     with pytest.raises(OperationNotAllowedError, match="an operand has a form and no data"):
         bob.hook.local_worker.location_of(bob).ask(Call(5, (x.child,), {}, new_id()))
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_sparse_tensor_is_not_resized(bob: Any, layout: str) -> None:
+    x, larger = (getattr(torch.ones(size, size, size), layout)().send(bob) for size in (2, 6))
+
+    for resize in (lambda: x.resize_(6, 6, 6), lambda: torch.resize_as_(x, larger)):
+        with pytest.raises(OperationNotAllowedError, match="would not be cleared; create a tensor of that size"):
+            resize()
+    assert x.get().to_dense().eq(1).all()
