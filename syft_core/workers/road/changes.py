@@ -29,7 +29,7 @@ def track(proceed: Stage, execution: Execution) -> Nested:
     alike = not execution.status & RESTRICTED or (
         worker.custom_policy is None and all(parent.access is access for parent in parents)
     )
-    if not alike and any(target.access != access for target in execution.targets()):
+    if execution.status & RESTRICTED and _may_reach_others(execution):
         _invalidate_graphs(execution)
     if execution.op.alters_autograd:
         worker.object_store.index_memory()
@@ -77,6 +77,20 @@ def _note_autograd(execution: Execution) -> None:
             worker.note_form_change(execution.count, execution.peer)
 
 
+def _may_reach_others(execution: Execution) -> bool:
+    """Return whether values may be written into memory of objects with other restrictions, or memory be replaced.
+
+    An object may be the same tensor as another one with fewer restrictions.
+    """
+    op, access = execution.op, execution.lineage[0]
+    if len(execution.parents) < 2 or not execution.written:
+        return False
+    if op.alters_autograd:
+        return op.operation != execution.framework.gradient
+    found = [[target, *execution.worker.object_store.find_sharing(target.value)] for target in execution.targets()]
+    return any(entry.access != access for entries in found for entry in entries)
+
+
 def _invalidate_graphs(execution: Execution) -> None:
     """Make backward passes fail that need the values of the targets before these become private.
 
@@ -91,7 +105,7 @@ def note_changes(execution: Execution, lineage: Lineage) -> None:
     """Set the lineage of the operation's targets."""
     worker, targets = execution.worker, execution.targets()
     # If the only operand is the target, what shares its memory already has its lineage.
-    writes = len(execution.parents) > 1 and not execution.op.alters_autograd
+    writes = len(execution.parents) > 1
     change(worker, targets, lineage, writes and is_seen_elsewhere(worker, targets, execution.ends))
 
 

@@ -284,6 +284,52 @@ def test_what_holds_a_tensor_whose_data_is_replaced_is_as_private(
         holder.get()
 
 
+def _private_alias(secret: Any, x: Any) -> Any:
+    """Return the same tensor as an object that is private, because an operation returned it with a secret."""
+    return torch.atleast_1d(secret, x)[1]
+
+
+@pytest.mark.parametrize("name", ["data", "grad"])
+def test_what_replaces_a_part_of_a_private_object_restricts_public_objects_of_the_same_tensor(
+    bob: Any, secret: Any, name: str
+) -> None:
+    x = torch.zeros(3, requires_grad=True).send(bob)
+
+    setattr(_private_alias(secret, x), name, secret)
+
+    with pytest.raises(GetNotPermittedError):
+        (x.grad if name == "grad" else x.copy()).get()
+
+
+def test_scales_that_are_replaced_through_a_private_object_restrict_what_holds_them(bob: Any) -> None:
+    secret = store(bob, ["alice"], [7.0] * 3).double()
+    holder, part = _scales(bob)
+    private = _private_alias(secret, part)
+    del part
+
+    private.data = secret
+
+    with pytest.raises(GetNotPermittedError):
+        holder.get()
+
+
+@pytest.mark.parametrize("policy", [None, "of its own"])
+def test_a_public_gradient_does_not_depend_on_data_that_was_replaced_through_a_private_object(
+    bob: Any, policy: str | None
+) -> None:
+    if policy is not None:
+        bob.policy = lambda verb, stored, peer, value: None
+    secret = store(bob, ["alice"], [7.0] * 3)
+    weight, x = torch.ones(3, requires_grad=True).send(bob), torch.zeros(3).send(bob)
+    loss = (weight * x).sum()
+
+    _private_alias(secret, x).data = secret
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    assert weight.grad is None
+
+
 # --- operands without data
 
 
