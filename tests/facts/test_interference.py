@@ -119,7 +119,8 @@ class Run:
     def pick(self, chosen: random.Random, tensor: Any) -> Any:
         if chosen.random() < 0.2:
             return self.make_secret(tensor)
-        alike = [each for each in self.objects if getattr(each, "shape", None) == tensor.shape]
+        dense = [each for each in self.objects if not getattr(each, "is_nested", False)]
+        alike = [each for each in dense if each.shape == tensor.shape]
         if alike and chosen.random() < 0.6:
             return chosen.choice(alike)
         kind = chosen.choice(list(KINDS[self.surface.name].values())) if chosen.random() < 0.5 else self.surface.copy
@@ -129,7 +130,9 @@ class Run:
 
     def make_secret(self, tensor: Any) -> Any:
         """Return a pointer to a tensor of the same form that only somebody else may have."""
-        values = self.surface.extreme_values(tensor, self.extreme, -3) if self.secrets else tensor
+        values = self.surface.copy(tensor)  # Its layout is that of a copy.
+        if self.secrets:
+            values = self.surface.extreme_values(values, self.extreme, -3)
         tag = f"#{self.worker.object_store.added}"
         self.worker.load_data([self.own(values).private_tensor(["alice"]).tag(tag)])
         return self.worker.search(tag)[0]
@@ -147,7 +150,15 @@ class Run:
         if entry.access is not None:
             return form
         gradient = end.grad if isinstance(end, torch.Tensor) and end.is_leaf else None
-        return *form, kinds.show(end), None if gradient is None else kinds.show(gradient)
+        return *form, _show(end), None if gradient is None else _show(gradient)
+
+
+def _show(tensor: Any) -> str:
+    """Return the elements of a tensor, or the error of torch, which cannot show all that it can make."""
+    try:
+        return str(kinds.show(tensor))
+    except RuntimeError as error:
+        return str(error)
 
 
 def _hide_ids(text: str) -> str:
