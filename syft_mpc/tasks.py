@@ -14,11 +14,12 @@ from syft_core.peer import Id, Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave
 from syft_core.workers.party.reservations import Reservation
+from syft_core.workers.party.status import FORM_ONLY
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Maker, Operand, Stored, lineage_of
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.keeping import keep_tensor
-from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.memory import guard_results, require_data
 from syft_core.workers.road.procedure import execute, register_stages, run_function
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
@@ -31,7 +32,7 @@ from syft_mpc.messages import Prepare, RunProtocol
 from syft_mpc.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse, spec_of
 from syft_mpc.run import Finish, ProtocolRun
 
-PATIENCE = 2.0
+CHECK_SECONDS = 2.0
 """Seconds after which a worker checks whether the parties that it waits for can be reached."""
 LIMIT = 600.0
 """Seconds after which a worker gives up waiting for parties that can be reached."""
@@ -205,8 +206,8 @@ def _authorize(proceed: Stage, task: ProtocolTask) -> Nested:
     return proceed(task)
 
 
-def _list_stages(_op: None, _status: int, _framework: None) -> list[Stage | None]:
-    return [_authorize, run_function]
+def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
+    return [_authorize, require_data if status & FORM_ONLY else None, run_function]
 
 
 register_stages("protocol", _list_stages)
@@ -358,10 +359,10 @@ def _start(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], f
         raise
     waited, progress = 0.0, 0
     while message.waits and run is not None and not run.has_ended:
-        if run.wait(PATIENCE):
+        if run.wait(CHECK_SECONDS):
             run.advance(is_owner=True)
         else:
-            waited = waited + PATIENCE if run.progress == progress else 0.0
+            waited = waited + CHECK_SECONDS if run.progress == progress else 0.0
             progress = run.progress
             _check_parties(channel, run, waited)
 

@@ -23,12 +23,12 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave, record_failure
 from syft_core.workers.moving.transfer import hand_over, is_tensor
-from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Stored, lineage_of, share_memory
+from syft_core.workers.party.status import FORM_ONLY, RESTRICTED
+from syft_core.workers.party.store import Stored, lineage_of, restrictions_of, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.failures import is_safe_to_raise
 from syft_core.workers.road.keeping import keep_tensor
-from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.memory import guard_results, require_data
 from syft_core.workers.road.procedure import execute, register_stages
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
@@ -138,24 +138,25 @@ def _run(task: FunctionCall) -> Nested:
 
 
 def _protect(task: FunctionCall) -> Nested:
-    """Return the arguments, with copies of those that someone may read who may not read all of them.
+    """Return the arguments, with copies of those that are less restricted than all of them together.
 
     The function may write into any argument or gradient, without declaring it.
     """
     worker, peer, operands = task.worker, task.peer, list(zip(task.parents, task.operands, strict=True))[1:]
-    access, *_ = lineage_of(task.parents[1:])
+    restrictions = restrictions_of(lineage_of(task.parents[1:]))
     is_kept = worker.custom_policy is not None and not may_leave(worker, task.parents[1:], peer)
     copies = {
         id(operand): hand_over(operand, worker)
         for parent, operand in operands
-        if parent.access != access or (is_kept and may_leave(worker, [parent], peer))
+        if parent.restrictions != restrictions or (is_kept and may_leave(worker, [parent], peer))
     }
     call = task.args, task.kwargs
     return map_leaves(lambda leaf: copies.get(id(leaf), leaf), call) if copies else call
 
 
 def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
-    return [_authorize, _keep, _conceal if status & RESTRICTED else None, _run]
+    data = require_data if status & FORM_ONLY else None
+    return [_authorize, data, _keep, _conceal if status & RESTRICTED else None, _run]
 
 
 register_stages("call", _list_stages)

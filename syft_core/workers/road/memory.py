@@ -12,11 +12,9 @@ from syft_core.hook.rules import leaves
 from syft_core.messages import Placed
 from syft_core.peer import Peer
 from syft_core.values import Nested, Tensor
-from syft_core.workers.party.status import FORM_ONLY
 from syft_core.workers.party.store import Stored, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.execution import Execution
-from syft_core.workers.road.procedure import add_stage
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.permissions import may_change
 
@@ -57,7 +55,6 @@ _WITHOUT_DATA = (
     "an operand has a form and no data, such as a tensor of torch's meta device, and others have data; "
     "send tensors with data"
 )
-add_stage(FORM_ONLY, require_data, ("run", "train", "call", "protocol"))
 
 
 def guard_results(worker: Worker, sender: Peer, parents: Sequence[Stored], result: Nested) -> None:
