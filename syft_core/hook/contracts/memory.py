@@ -50,6 +50,13 @@ class Memory:
         """
         return None
 
+    def is_form_only(self, tensor: Tensor) -> bool:
+        """Return whether a plain tensor has a form and no data.
+
+        A worker does not compute with such tensors and others: results could be memory that nothing has written.
+        """
+        return False
+
     def is_borrowed(self, tensor: Tensor) -> bool:
         """Return whether another library owns a plain tensor's memory, where ``memory_of`` may not see it.
 
@@ -60,8 +67,11 @@ class Memory:
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Move plain tensors that share memory to resizable memory; received memory often cannot be resized."""
 
-    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None]:
-        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails."""
+    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None] | None:
+        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails.
+
+        Return None if that is not possible: then a worker does not resize the tensor.
+        """
         return nullcontext()
 
     def restore_forms(self, tensors: Sequence[Tensor]) -> AbstractContextManager[None]:

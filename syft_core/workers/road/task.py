@@ -17,7 +17,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import get_allowed_users, remove_restriction
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_core.workers.moving.transfer import rebuild, require_elsewhere
-from syft_core.workers.party.status import DELEGATED, FOREIGN, LAYERED
+from syft_core.workers.party.status import DELEGATED, FOREIGN, FORM_ONLY, LAYERED
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 
@@ -130,6 +130,8 @@ class Task:
             return self.operands[-1]
         if is_framework_tensor(type(leaf)):
             self._require_framework(leaf)
+            if framework_of(leaf).is_form_only(leaf):
+                self.status |= FORM_ONLY
         return leaf
 
     def _require_framework(self, value: Tensor) -> None:
