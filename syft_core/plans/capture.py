@@ -54,7 +54,7 @@ def find_names(things: Iterable[object]) -> set[str]:
 def _find_methods(thing: object, names: set[str]) -> list[Any]:
     if isinstance(thing, ModuleType):
         return [vars(thing)[name] for name in names & vars(thing).keys() if not _is_skipped(vars(thing)[name])]
-    if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or _is_part_of_library(thing):
+    if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or is_part_of_library(thing):
         return []
     found = [vars(cls)[name] for cls in find_own_classes(thing) for name in names & vars(cls).keys()]
     functions = [value.fget if isinstance(value, property) else value for value in found]
@@ -95,11 +95,11 @@ def _find_parts(thing: object) -> Iterator[Any]:
         yield from thing.values()
     elif isinstance(thing, _CONTAINERS):
         yield from thing
-    elif not (isinstance(thing, ModuleType) or is_tensor_like(thing) or _is_part_of_library(thing)):
+    elif not (isinstance(thing, ModuleType) or is_tensor_like(thing) or is_part_of_library(thing)):
         yield from getattr(thing, "__dict__", {}).values()
 
 
-def _is_part_of_library(thing: object) -> bool:
+def is_part_of_library(thing: object) -> bool:
     """Return whether ``thing`` is a worker, a location or a hook, such as a remote model refers to.
 
     Their tensors are not state of the function. Those of a plan, which contains a user's function, are.
@@ -125,11 +125,12 @@ def find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
         with suppress(ValueError):  # It has no value yet.
             yield name, cell.cell_contents
     held = function.__globals__
-    yield from ((name, held[name]) for name in _find_globals(function.__code__) if name in held)
+    yield from ((name, held[name]) for name in find_globals(function.__code__) if name in held)
 
 
 @lru_cache(maxsize=1_000)
-def _find_globals(code: CodeType) -> tuple[str, ...]:
+def find_globals(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the globals that the code of a function reads."""
     steps = [step for part in find_codes(code) for step in dis.get_instructions(part)]
     return tuple(dict.fromkeys(step.argval for step in steps if step.opname in _READS_GLOBAL))
 
@@ -174,7 +175,7 @@ def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Capt
         elif isinstance(thing, stateful):
             _add_settings(thing, found)
             _add_named(thing, names, found, with_own=False)
-        elif not (is_tensor_like(thing) or _is_part_of_library(thing)):
+        elif not (is_tensor_like(thing) or is_part_of_library(thing)):
             _add_named(thing, names, found)
     return found
 
@@ -213,7 +214,7 @@ class Snapshot:
     def __init__(self, objects: Sequence[object], stateful: tuple[type, ...]) -> None:
         self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
         self._cells = [cell for function in self._functions for cell in function.__closure__ or ()]
-        self._globals = [(f.__globals__, name) for f in self._functions for name in _find_globals(f.__code__)]
+        self._globals = [(f.__globals__, name) for f in self._functions for name in find_globals(f.__code__)]
         self._containers: list[Collection[object]] = []
         """The lists, and the keys and values of the dicts; later changes are visible in them."""
         classes: dict[type, None] = {}
@@ -224,7 +225,7 @@ class Snapshot:
                 continue
             if isinstance(thing, ModuleType):
                 self._globals += [(vars(thing), name) for name in sorted(names & vars(thing).keys())]
-            elif isinstance(thing, stateful) or not (is_tensor_like(thing) or _is_part_of_library(thing)):
+            elif isinstance(thing, stateful) or not (is_tensor_like(thing) or is_part_of_library(thing)):
                 self._add(getattr(thing, "__dict__", {}), _DEPTH)
                 own = find_own_classes(thing)
                 classes.update(dict.fromkeys(own))
