@@ -9,6 +9,7 @@ import pytest
 import syft_core as sy
 from syft_core.plans.errors import PlanError
 
+from .sources import SOURCES, make_sources
 from .test_training import OPTIMIZERS, Training, equal
 
 torch = pytest.importorskip("torch")
@@ -206,3 +207,35 @@ def test_a_partial_function_and_its_arguments_are_recorded(hook: Any, bob: Any) 
     there = plan.send(bob)
     assert len(plan.parameters()) == 2
     assert torch.equal(there(torch.ones(1, 2)).get(), model(torch.ones(1, 2)))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_whatever_a_function_reads_is_refused_in_calls_when_it_changes(hook: Any, bob: Any, name: str) -> None:
+    read, change = make_sources()[name]
+    plan, x = sy.Plan("scale", lambda x: x * read()).build(torch.ones(3)), torch.ones(3)
+    there = plan.send(bob)
+    assert torch.equal(there(x).get(), x * read())
+
+    change()
+
+    with pytest.raises(PlanError, match="a setting of its models or a variable that it reads, changed"):
+        there(x)
+    there.get()
+    answer = plan.send(bob)(x).get()
+    assert torch.equal(answer, x * read())
+    assert not torch.equal(answer, x)
+
+
+def test_a_tensor_of_a_class_is_state(hook: Any, bob: Any) -> None:
+    class Registry:
+        total = torch.zeros(2)
+
+        @classmethod
+        def add(cls, x: Any) -> Any:
+            return cls.total.add_(x)
+
+    there = sy.Plan("add", lambda x: Registry.add(x) * 1).build(torch.ones(2)).send(bob)
+    there(torch.ones(2)), there(torch.ones(2)).get()
+    there.get()
+
+    assert Registry.total.tolist() == [2.0, 2.0]
