@@ -147,7 +147,15 @@ def _is_of_python(file: str) -> bool:
 
 
 def _is_installed(file: str) -> bool:
-    return "site-packages" in file or "dist-packages" in file
+    """Return whether a file is part of an installed package, which may be in any folder of the search path."""
+    if "site-packages" in file or "dist-packages" in file:
+        return True
+    return any(folder and file.startswith(f"{folder}{os.sep}") and _has_packages(folder) for folder in sys.path)
+
+
+@lru_cache(maxsize=1_000)
+def _has_packages(folder: str) -> bool:
+    return any(Path(folder).glob("*.dist-info"))
 
 
 _CONTAINERS = (dict, list, tuple, set, frozenset, deque, MappingProxyType)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import importlib
 import threading
 from collections import deque
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 import syft_core as sy
+from syft_core.plans.capture import is_of_user
 from syft_core.plans.errors import PlanError
 
 from .sources import SOURCES, make_sources
@@ -252,3 +255,17 @@ def test_a_tensor_of_a_class_is_state(hook: Any, bob: Any) -> None:
     there.get()
 
     assert Registry.total.tolist() == [2.0, 2.0]
+
+
+def test_packages_in_any_folder_of_the_search_path_are_not_searched(
+    hook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("packages", "own"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"in_{folder}.py").write_text("factor = 2.0\n")
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    (tmp_path / "packages" / "in_packages-1.0.dist-info").mkdir()
+
+    found = [is_of_user(importlib.import_module(name)) for name in ("in_packages", "in_own")]
+
+    assert found == [False, True]

@@ -113,7 +113,6 @@ def test_similar_arguments_create_tensors_of_their_own_forms(bob: Any) -> None:
 
 NUMPY = {
     "an array": lambda: torch.tensor(numpy.arange(3.0)),
-    "a list of arrays": lambda: torch.tensor([numpy.ones(2, dtype="float32"), numpy.zeros(2, dtype="float32")]),
     "a list of numbers": lambda: torch.tensor([numpy.float32(3), 2.0]),
     "a size": lambda: torch.zeros(numpy.int64(3)),
     "a range": lambda: torch.arange(numpy.int64(3)),
