@@ -15,11 +15,12 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import fields
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, TypeVar
 
-from syft_core.exceptions import ConfigurationError, SerdeError, StorageError
+from syft_core.exceptions import ConfigurationError, NotRegisteredError, SerdeError, StorageError
 from syft_core.files import TEMPORARY, has_room, lock_folder, remove_file, write_file
 from syft_core.peer import Id, Peer
 from syft_core.plans.program import Program
@@ -29,13 +30,14 @@ from syft_core.values import Nested, Table, Tensor
 from syft_core.workers.moving.departure import leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.status import RESTRICTIONS, name_restrictions
 from syft_core.workers.party.store import FailedSource, Maker, Operand, Source, Stored
 from syft_core.workers.road.keeping import set_owner
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested
 
-FORMAT = 3
+FORMAT = 4
 """The version of the files; the previous ones are read too."""
 LASTING = 1 << 30
 """The leases of a tagged object after a restart: dropping pointers does not remove it, fetching or moving it does.
@@ -186,6 +188,7 @@ class Storage:
             sources = frozenset([self._unpack_source(*source) for source in part["sources"]])
             copy = Stored(part["value"], record["peer"][0], (part["access"], sources, 0))
             copy.id = part["id"]
+            copy.mark(_find_restrictions(part))
             copy.made_by = _unpack_maker(*part["maker"]) if part.get("maker") else None
             copy.refresh_status()
             find = partial(self._worker.object_store.get, copy.id)
@@ -254,6 +257,7 @@ class Storage:
             entry.source = self._unpack_source("source", *record["own"])
             entry.source.tags, entry.source.published = entry.tags, entry.published
         entry.root = entry.sources if record["original"] else None
+        entry.mark(_find_restrictions(record))
         entry.refresh_status()
         return entry
 
@@ -293,8 +297,17 @@ def _read(path: Path, what: str, unpack: Callable[[Table], T]) -> tuple[T, bytes
         return unpack(deserialize(content)), digest
     except ConfigurationError:
         raise
+    except NotRegisteredError as error:
+        raise ConfigurationError(
+            f"cannot load {path}: {error}, or move the file away if you no longer need what is in it"
+        ) from None
     except (OSError, SerdeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, error, what) from None
+
+
+def _find_restrictions(record: Table) -> int:
+    """Return the bits of the restrictions of features; files of the first three formats have none."""
+    return reduce(or_, [RESTRICTIONS[name] for name in record.get("restrictions", ())], 0)
 
 
 def _is_lasting(entry: Stored) -> bool:
@@ -317,6 +330,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
         "sources": sorted([_pack_source(source) for source in entry.sources], key=repr),
         "own": None if entry.source is None else _pack_source(entry.source)[1:],
         "original": entry.sources is entry.root,
+        "restrictions": name_restrictions(entry.status),
     }
 
 
@@ -346,6 +360,7 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
             "access": requested.copy.access,
             "sources": sorted([_pack_source(source) for source in requested.copy.sources], key=repr),
             "maker": requested.copy.made_by and _pack_maker(requested.copy.made_by),
+            "restrictions": name_restrictions(requested.copy.status),
         }
         for requested in request.objects
     ]
