@@ -122,8 +122,6 @@ class Plan(Identified):
                 for each in attached_hooks()
             ]
             tensors = [tensor for tensors, _ in held for tensor in tensors]
-            for each in attached_hooks():
-                stack.enter_context(each.attributes.place_new_tensors(recorder))
             generators, counters = Generators(objects), Counters(objects)
             self._run(recorder, examples)
             if (drawn := generators.find_used()) is not None:
@@ -182,7 +180,10 @@ class Plan(Identified):
         places = iter(range(len(leaves(examples))))
         args = map_leaves(lambda leaf: recorder.send_input(leaf, next(places)), examples)
         try:
-            answer = self._call(args)
+            with ExitStack() as stack:  # Only the function: features that are loaded meanwhile may create tensors.
+                for each in attached_hooks():
+                    stack.enter_context(each.attributes.place_new_tensors(recorder))
+                answer = self._call(args)
         except ValueRefusedError as error:
             problem = f"reads a value ({str(error).partition(':')[0]})"
             advice = "a plan would keep what it decides for all calls; return the tensor instead"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import math
 import random
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -366,3 +368,17 @@ def test_an_error_of_the_form_or_of_given_values_is_raised(hook: Any) -> None:
     plan = sy.Plan("zeros", lambda x: torch.linalg.inv(x), args_shape=[(2, 2)]).build()
     with pytest.raises(RuntimeError, match="singular"):
         plan(torch.zeros(2, 2))
+
+
+FRESH = """
+import torch, syft_core as sy
+hook = sy.TorchHook(torch)
+print(sy.Plan(None, lambda x: torch.as_tensor([1.0, 2.0]) * x).build(torch.ones(2)).code)
+"""
+
+
+@pytest.mark.slow
+def test_a_constant_is_recorded_although_features_are_loaded_meanwhile() -> None:
+    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False, timeout=120)
+
+    assert "torch.Tensor.__mul__(v0, x0)" in done.stdout, done.stderr
