@@ -27,7 +27,8 @@ from types import (
 from typing import Any
 from weakref import ReferenceType
 
-from syft_core.hook.hook import is_library
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.hook import attached_hook, is_library
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves
 from syft_core.packages import FEATURES
@@ -288,7 +289,7 @@ def _add_named(thing: object, names: set[str], found: CapturedSettings) -> None:
         for name in names & vars(holder).keys():
             value = vars(holder)[name]
             value = getattr(thing, name, None) if isinstance(value, MemberDescriptorType) else value
-            if not is_framework_tensor(type(value)):
+            if not _is_state(value):
                 found[id(thing), f"{holder.__name__}.{name}"] = _freeze(value)
     own = {} if isinstance(thing, type) else getattr(thing, "__dict__", {})
     is_own = bool(classes) or isinstance(thing, _NAMESPACES) or (isinstance(thing, ModuleType) and is_of_user(thing))
@@ -416,7 +417,7 @@ def _add_settings(thing: object, found: CapturedSettings) -> None:
                 found[place, name] = value
         elif cls is list and value and isinstance(value[0], dict):
             _add_groups(place, value, found)
-        elif callable(value) and not is_framework_tensor(cls):  # such as an activation
+        elif callable(value) and not _is_state(value):  # such as an activation
             found[place, name] = id(value)
 
 
@@ -437,6 +438,11 @@ def _is_setting(value: object) -> bool:
     return type(value) in _SETTINGS or (isinstance(value, tuple) and all(map(_is_setting, value)))
 
 
+def _is_state(value: Any) -> bool:
+    """Return whether a value is a tensor of a hooked framework; an array of another one is a constant."""
+    return is_framework_tensor(type(value)) and attached_hook(framework_of(value).ALIAS) is not None
+
+
 def _identify(value: object) -> object:
     """Identify numbers and texts by value, other objects by identity."""
     return (type(value), value) if _is_setting(value) else id(value)
@@ -449,7 +455,7 @@ def _freeze(value: object, depth: int = _DEPTH) -> object:
     """
     if _is_setting(value):
         return type(value), value
-    if depth < _DEPTH and is_framework_tensor(type(value)):
+    if depth < _DEPTH and _is_state(value):
         return None
     if depth and isinstance(value, _HOLDERS) and len(value) <= MAX_OBJECTS:
         if isinstance(value, _MAPPINGS):
