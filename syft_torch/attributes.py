@@ -194,7 +194,8 @@ class TorchAttributes(FrameworkAttributes):
     def convert(self, value: Any) -> Any:
         """Return numpy's arrays as tensors, and its real numbers as Python's; torch ignores imaginary parts."""
         if hasattr(value, "__setitem__"):
-            return torch.tensor(value)
+            with torch._C.DisableTorchFunction():  # Here, also where new tensors are placed on a worker.
+                return torch.tensor(value)
         return value if isinstance(number := value.item(), complex) else number
 
     @staticmethod
