@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.dispatch import dispatch, framework_of, is_form_only
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook
 from syft_core.hook.hook_args import is_framework_tensor
@@ -349,7 +349,7 @@ def _require(holds: bool, problem: str) -> None:
 def _is_data(leaf: Nested) -> bool:
     """Return whether part of a step is plain data; pointers and layers would act with the worker's rights."""
     if is_framework_tensor(type(leaf)):
-        return not framework_of(leaf).is_form_only(leaf)
+        return not is_form_only(leaf)
     return not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
 
 

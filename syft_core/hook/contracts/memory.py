@@ -22,6 +22,11 @@ class Memory:
 
     owner_of: Callable[[Tensor], object] | None = None
     """Return the owner of a plain tensor's memory; None if tensors that share memory cannot be recognised by it."""
+    is_form_only: Callable[[Tensor], bool] | None = None
+    """Return whether a plain tensor has a form and no data; None if all tensors have data.
+
+    A worker does not compute with such tensors and others: results could be memory that nothing has written.
+    """
     stateful: tuple[type, ...] = ()
     """Types of objects that hold tensors, and settings that change the behaviour of functions: models."""
 
@@ -49,13 +54,6 @@ class Memory:
         private tensors of unknown memory, and assumes that they share it with every tensor of their framework.
         """
         return None
-
-    def is_form_only(self, tensor: Tensor) -> bool:
-        """Return whether a plain tensor has a form and no data.
-
-        A worker does not compute with such tensors and others: results could be memory that nothing has written.
-        """
-        return False
 
     def is_borrowed(self, tensor: Tensor) -> bool:
         """Return whether another library owns a plain tensor's memory, where ``memory_of`` may not see it.

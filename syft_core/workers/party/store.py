@@ -11,7 +11,7 @@ from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import end_of, plain_below, plain_end
-from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types
+from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types, is_form_only
 from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import resolve
 from syft_core.peer import Id, Peer
@@ -308,7 +308,7 @@ def _find_sender(entry: Stored) -> Id | None:
 def _describe(value: object) -> int:
     """Return the status that follows from a value: whether it is a chain, where that ends, and whether it has data."""
     end = plain_end(value)
-    status = FORM_ONLY if end is not None and framework_of(end).is_form_only(end) else 0
+    status = FORM_ONLY if end is not None and is_form_only(end) else 0
     if is_framework_tensor(type(value)):
         return status
     is_remote = isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
@@ -431,7 +431,7 @@ class ObjectStore:
         framework = frameworks_of_types.get(type(value))
         if framework is not None:
             key = _id(value if framework.owner_of is None else framework.owner_of(value))
-            if framework.is_form_only(value):
+            if framework.is_form_only is not None and framework.is_form_only(value):
                 entry.status |= FORM_ONLY
         else:
             self._note_layers(entry)

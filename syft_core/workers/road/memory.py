@@ -7,7 +7,7 @@ from typing import Any
 
 from syft_core.exceptions import OperationNotAllowedError, ValueRefusedError
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import framework_of, is_form_only
 from syft_core.hook.rules import leaves
 from syft_core.messages import Placed
 from syft_core.peer import Peer
@@ -59,7 +59,7 @@ def require_data(proceed: Stage, task: Task) -> Nested:
     """
     args = (task.args, task.kwargs) if isinstance(task, Execution) else task.operands
     ends = [end for leaf in leaves(args) if (end := plain_end(leaf)) is not None]
-    if task.kind != "run" or not all(framework_of(end).is_form_only(end) for end in ends):
+    if task.kind != "run" or not all(map(is_form_only, ends)):
         raise OperationNotAllowedError.refused_by("worker", task.name, _WITHOUT_DATA)
     return proceed(task)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from syft_core.exceptions import MixedLayersError, ValueRefusedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.hook.dispatch import framework_of, frameworks_of_types, is_form_only
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import Peer
@@ -130,7 +130,7 @@ class Task:
             return self.operands[-1]
         if is_framework_tensor(type(leaf)):
             self._require_framework(leaf)
-            if framework_of(leaf).is_form_only(leaf):
+            if is_form_only(leaf):
                 self.status |= FORM_ONLY
         return leaf
 
