@@ -18,6 +18,7 @@ except ImportError:
     sys.exit("this example needs scikit-learn: pip install scikit-learn")
 
 hook = sy.TorchHook(torch)
+torch.set_num_threads(1)  # The network is small: further threads would only wait for each other.
 torch.manual_seed(0)
 owners = [sy.VirtualWorker(hook, id=name) for name in ("north", "east", "south", "west")]
 

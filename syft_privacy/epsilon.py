@@ -144,6 +144,14 @@ class NotForRelease:
             f"`round(float(x), 2)` if you may look at it"
         )
 
+    def __int__(self) -> NoReturn:
+        raise TypeError(
+            f"cannot make a whole number of a {type(self).__name__}: it depends on private data, not for release; "
+            "write `int(float(x))` if you may look at it"
+        )
+
+    __trunc__ = __int__
+
     def __neg__(self) -> NotForRelease:
         return NotForRelease(-self._value)
 

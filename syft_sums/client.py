@@ -85,9 +85,9 @@ class SumStudy:
         self._keys = {id: _read_key(name, id, answer) for id, answer in answers.items()}
         self._ids = {key: id for id, key in self._keys.items()}
         self.roster = Roster(name, tuple(sorted(self._keys.values())), colluding)
-        problem = self.roster.find_problem()
-        if problem is not None:
-            raise SumError.roster(name, *problem)
+        if (problem := self.roster.find_problem()) is not None:
+            why, advice = problem
+            raise SumError.roster(name, why, advice)
         self._open: dict[int, _Round] = {}
 
     @property

@@ -99,7 +99,16 @@ def _require_same_buffers(layer: nn.Module, before: dict[str, Any], place: Recor
     for name, tensor in before.items():
         if layer._buffers.get(name) is not tensor:
             problem = f"assigns a new tensor to the buffer {name!r} of a {type(layer).__name__}"
-            place.refuse(problem, f"change it in place, e.g. `self.{name}.copy_(new)`", place.where)
+            advice = f"change it in place, e.g. `self.{name}.copy_(new)`"
+            if tensor is None:
+                advice = "make it before: in `__init__`, or with one call of the model, e.g. `model(x)`"
+            place.refuse(problem, advice, _find_line(layer._buffers.get(name), place))
+
+
+def _find_line(tensor: Any, place: Recorder) -> tuple[str, int]:
+    """Return the line that made a tensor, if it was made while the function was recorded."""
+    id = getattr(getattr(tensor, "child", None), "_id_at_location", None)
+    return place.find_line(id) if id in place.earlier else place.where
 
 
 def _save(optimizer: torch.optim.Optimizer) -> tuple[dict[Any, dict[str, Any]], list[dict[str, Any]]]:

@@ -137,9 +137,9 @@ class Plan(Identified):
             if counter is not None:
                 recorder.refuse(f"changes {counter!r} in each run", _COUNT, where)
             found = {id: setter for _, find in held for id, setter in find().items()}
-        recording = Recording(
-            program, [tensors[place] for place in used], [found.get(id) for id in made], (examples, others, varies)
-        )
+        setters = [found.get(id) for id in made]
+        lines = [recorder.find_line(id) for id in made]
+        recording = Recording(program, [tensors[place] for place in used], setters, (examples, others, varies), lines)
         recording.note(self.forward, self.state)
         self.recording = recording
 

@@ -196,6 +196,13 @@ class Recorder(Location):
         problem = f"raises a {type(error).__name__}, which the function catches"
         self.refuse(problem, "a plan would always do what it did then; test the form before the call", line)
 
+    def find_line(self, id: Id) -> CodeLine:
+        """Return the line that made an object in an earlier run."""
+        run, number = self.earlier[id]
+        tape = self.tapes[run]
+        lines = [line for step, line in zip(tape.steps, tape.lines, strict=True) for _ in range(step.count)]
+        return lines[number]
+
     def finish(self) -> None:
         """End the recording; the traced numbers that the function has kept become plain."""
         for tape in (*self.tapes, self.tape):

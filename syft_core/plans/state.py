@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from syft_core.plans.capture import (
 from syft_core.plans.errors import PlanError
 from syft_core.plans.pointer import PointerPlan
 from syft_core.plans.program import Program
+from syft_core.plans.tapes import CodeLine
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor, pointer_at
 from syft_core.pointers.travel import send_copy
@@ -43,6 +44,8 @@ class Recording:
     """Functions that store the state created by the first call locally."""
     examples: Args | None
     """The arguments of ``Plan._record``; None for a fetched plan, which cannot be recorded."""
+    lines: list[CodeLine] = field(default_factory=list)
+    """The line that makes each part of the state that the first call creates."""
     is_incomplete: bool = False
     """Whether calls on a worker have created tensors there that have no local counterpart."""
 

@@ -403,6 +403,8 @@ def _answer_here(op: Op, pointer: PointerTensor, args: Args, kwargs: Kwargs) -> 
     if op.local:
         return _answer_local_op(op, pointer, args)
     if op.tier == "off":
+        use = f"use `{op.instead}`" if op.instead else "compute it before the call, and pass the result as an argument"
+        _refuse_in_plan(op, pointer, "which workers do not run", use)
         raise OperationNotAllowedError.off(op.name, op.instead)
     if op.spelling == "getter" and op.attr == pointer.framework.gradient:
         return _gradient(pointer)
@@ -533,10 +535,19 @@ def _answer_local_op(op: Op, pointer: PointerTensor, args: Args) -> Nested:
     if op.spelling in ("getter", "setter"):
         why = "it is an object of the process that holds the data"
     elif any(callable(arg) and not isinstance(arg, type | PointerTensor) for arg in args):
+        use = "write it as operations; to change a gradient, write an autograd function with a `backward`"
+        _refuse_in_plan(op, pointer, "to which it gives a function, and workers do not run functions of others", use)
         why = "it takes a function, and a worker does not run functions of others"
     else:
         why = "it works on memory of the process that holds the data"
     raise ValueRefusedError.only_local(op.name, str(pointer._location.id), why)
+
+
+def _refuse_in_plan(op: Op, pointer: PointerTensor, why: str, use: str) -> None:
+    """Refuse an operation in a function that is recorded as a plan, where nothing can be fetched."""
+    if pointer._location.records:
+        recorder: Any = pointer._location
+        recorder.refuse(f"calls {op.attr!r}, {why}", use)
 
 
 def _point_to(

@@ -73,6 +73,10 @@ class FederatedError(SyftError, ValueError):
         "cannot compute the accuracy with targets of shape {found} for scores of shape {scores}: each sample needs the "
         "number of its class, or one score for each class"
     )
+    no_dict = Text(
+        "cannot average models: expected a dict of models, got a {kind}; write e.g. `{{bob: model, alice: other}}`, or "
+        "`dict(enumerate(models))`"
+    )
     no_models = Text("cannot average models: none were given; pass a dict with at least one")
     weights = Text("cannot average models: the weights must not be negative, and at least one must be positive")
     other_model = Text("cannot combine models: their parameters have other names or shapes; use models of one kind")

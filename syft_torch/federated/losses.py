@@ -332,8 +332,11 @@ def _require_part_of_model(others: set[int]) -> None:
 def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
     recording = plan.recording
     if recording is None or len(recording.program.routines) > 1 or recording.program.made:
+        file, line = recording.lines[0] if recording is not None and recording.lines else ("the model or the loss", "")
         raise FederatedError.trainer(
-            "the model or the loss keeps a tensor from one call for the next", "keep it in a buffer, changed in place"
+            f"{file}{line and f':{line}'} makes a tensor that is kept for the next call",
+            "make it before training: in `__init__`, or with one call of the model on a batch, e.g. `model(x)`; keep "
+            "what changes in a buffer, and change it in place",
         )
     return recording.program, recording.tensors
 

@@ -69,6 +69,8 @@ def federated_avg(models: Mapping[Nested, nn.Module], weights: Mapping[Nested, f
     ``weights``, for instance the numbers of samples, has a weight for each key of ``models``; without it, all count
     the same.
     """
+    if not isinstance(models, Mapping):
+        raise FederatedError.no_dict(type(models).__name__)
     if not models:
         raise FederatedError.no_models()
     given = dict.fromkeys(models, 1.0) if weights is None else {key: float(weights[key]) for key in models}

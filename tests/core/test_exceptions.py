@@ -13,7 +13,15 @@ from syft_core import exceptions
 from syft_core.exceptions import SyftError
 from syft_core.packages import PACKAGES
 
-FEATURES = ("syft_core.network", "syft_core.plans", "syft_mpc", "syft_ray", "syft_worker", "syft_worker.desk")
+FEATURES = (
+    "syft_core.network",
+    "syft_core.plans",
+    "syft_mpc",
+    "syft_ray",
+    "syft_sums",
+    "syft_worker",
+    "syft_worker.desk",
+)
 CLASSES = {
     name: cls
     for module in (exceptions, *[import_module(f"{feature}.errors") for feature in FEATURES])
@@ -978,6 +986,52 @@ TEXTS = {
         (),
         "cannot use these authenticated shares: since they were created, a party has cheated or a worker has lost its "
         "keys, and the parties have new ones; share the values again",
+    ),
+    ("SumError", "too_few"): (
+        (3, 2, 5, 4, "", "ask them to come back"),
+        "cannot sum round 3: 2 of 5 workers are left, and 4 must take part to the end; ask them to come back",
+    ),
+    ("SumError", "roster"): (
+        ("flu", "it has two workers", "add a third one"),
+        "cannot begin the study 'flu': it has two workers; add a third one",
+    ),
+    ("SumError", "false_statement"): (
+        (3, "bob", "its signature is wrong"),
+        "cannot sum round 3: the answer of 'bob' is not valid (its signature is wrong); ask its owner to update it, or "
+        "leave it out",
+    ),
+    ("SumError", "lost_seed"): (
+        (3, "bob"),
+        "cannot sum round 3: the seed of 'bob' cannot be rebuilt from its shares, so it, or a worker that gave a "
+        "share, did not follow the protocol; repeat it as a new round without that worker",
+    ),
+    ("SumError", "evidence"): (
+        ("flu.json", "it was cut off"),
+        "cannot verify flu.json: it was cut off; ask for the file again",
+    ),
+    ("SumRefusedError", "because"): (
+        ("bob", "its study is paused", "wait for it"),
+        "cannot take part in a sum as worker 'bob': its study is paused; wait for it",
+    ),
+    ("SumRuleError", "condition"): (
+        (
+            "flu",
+            "it names no study",
+        ),
+        "cannot use the rule 'flu' for sums: it names no study; correct it",
+    ),
+    ("SumRuleError", "taken"): (
+        ("flu",),
+        "cannot add the rule 'flu' for sums: there is one of this name; choose another name, or revoke it",
+    ),
+    ("SumRuleError", "unknown"): (
+        ("flu", "bob"),
+        "cannot find the rule 'flu' for sums of worker 'bob': there is none; list `worker.studies`",
+    ),
+    ("SumRuleError", "ledger"): (
+        ("bob",),
+        "cannot use rules for sums on worker 'bob': it has no ledger file, and could repeat a round after a restart; "
+        'give it one: `ledger = "ledger.jsonl"` in its configuration, or `ledger=Ledger(id, path)`',
     ),
 }
 CONSTRUCTED = {

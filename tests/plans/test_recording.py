@@ -127,6 +127,44 @@ def test_a_shape_that_depends_on_values_is_refused(hook: Any, function: Any) -> 
     assert "whose result has a shape that depends on values" in refusal(lambda x: function(x).sum(), X)
 
 
+@pytest.mark.parametrize("name", ["Beta", "Gamma", "Dirichlet", "Laplace"])
+def test_an_operation_that_workers_do_not_run_is_refused_with_advice_for_a_plan(hook: Any, name: str) -> None:
+    kind = getattr(torch.distributions, name)
+
+    def sample(x: Any) -> Any:
+        concentration = x + 1
+        noise = kind(concentration) if name == "Dirichlet" else kind(concentration, concentration)
+        return noise.sample()
+
+    error = refusal(sample, X)
+
+    assert f"{here(sample, 3)} calls" in error
+    assert "which workers do not run; compute it before the call, and pass the result as an argument" in error
+    assert "fetch" not in error
+
+
+def test_the_advice_for_samples_that_workers_do_not_draw_works(hook: Any, bob: Any) -> None:
+    plan = sy.Plan("shift", lambda x, noise: x + noise).build(X, X)
+    noise = torch.distributions.Laplace(0.0, 1.0).sample((3, 2))
+
+    assert torch.equal(plan.send(bob)(X.send(bob), noise.send(bob)).get(), X + noise)
+
+
+def test_a_hook_on_a_result_is_refused_with_its_line(hook: Any) -> None:
+    weight = torch.ones(2, requires_grad=True)
+
+    def step(x: Any) -> Any:
+        out = x * weight
+        out.register_hook(lambda gradient: gradient * 2)
+        out.sum().backward()
+        return out
+
+    error = refusal(step, X)
+
+    assert f"{here(step, 2)} calls 'register_hook', to which it gives a function" in error
+    assert "write an autograd function with a `backward`" in error
+
+
 def test_a_learning_rate_scheduler_is_refused(hook: Any) -> None:
     model = torch.nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

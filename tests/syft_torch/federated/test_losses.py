@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.plans.traps import DECIDED, FIXED, RIGHT  # noqa: E402
 from .owners import owners  # noqa: E402
 from .practice import PRACTICE, Momentum  # noqa: E402
 from .test_schedules import train_by_hand as train_model_by_hand  # noqa: E402
-from .trainers import cross_entropy, make_data, make_samples, make_trainer, sgd  # noqa: E402
+from .trainers import cross_entropy, make_data, make_model, make_samples, make_trainer, sgd  # noqa: E402
 
 
 def test_losses_with_tensors_and_several_inputs_are_recorded(hook: Any, bob: Any) -> None:
@@ -278,3 +279,71 @@ def test_a_model_that_replaces_the_data_of_a_parameter_is_refused_with_a_way_out
         match=r"'torch.Tensor.data.__set__' replaces a tensor; change it in place, e.g. `p.data.copy_",
     ):
         make_trainer(hook, model=model)
+
+
+class Caching(nn.Module):
+    """Makes a tensor in its first call, and keeps it in a dict, an attribute or a buffer."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.layer = kind, nn.Linear(4, 3)
+        self.cache: dict[int, Any] = {}
+        self.mask = None
+        self.register_buffer("kept", None)
+
+    def forward(self, x: Any) -> Any:
+        y = self.layer(x)
+        if self.kind == "dict":
+            if y.shape[1] not in self.cache:
+                self.cache[y.shape[1]] = torch.arange(3.0)
+            return y + self.cache[y.shape[1]]
+        name = "mask" if self.kind == "attribute" else "kept"
+        if getattr(self, name) is None:
+            setattr(self, name, torch.arange(3.0))
+        return y + getattr(self, name)
+
+
+@pytest.mark.parametrize(("kind", "line"), [("dict", 4), ("attribute", 8), ("buffer", 8)])
+def test_a_model_that_fills_a_cache_is_refused_with_the_line_and_a_way_out_that_works(
+    hook: Any, kind: str, line: int
+) -> None:
+    place = f"{__file__}:{Caching.forward.__code__.co_firstlineno + line}"
+
+    with pytest.raises((fl.FederatedError, PlanError), match=re.escape(place)) as caught:
+        make_trainer(hook, model=Caching(kind))
+
+    assert "one call of the model" in str(caught.value)
+    model = Caching(kind)
+    model(torch.zeros(1, 4))
+    trainer = make_trainer(hook, make_data(hook, (40, 30)), model=model)
+    assert trainer.fit(rounds=2).losses[-1] < trainer.history.losses[0]
+
+
+class Scale(torch.autograd.Function):
+    """Doubles the gradient."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Any) -> Any:
+        return x.clone()
+
+    @staticmethod
+    def backward(_ctx: Any, gradient: Any) -> Any:
+        return gradient * 2
+
+
+def test_a_hook_in_a_loss_is_refused_and_an_autograd_function_instead_trains(hook: Any) -> None:
+    def hooked(output: Any, target: Any) -> Any:
+        output.register_hook(lambda gradient: gradient * 2)
+        return cross_entropy(output, target)
+
+    data = make_data(hook, (40,))
+    with pytest.raises(PlanError, match=r"calls 'register_hook', .*write an autograd function with a `backward`"):
+        make_trainer(hook, data, loss=hooked)
+
+    trainer = make_trainer(hook, data, loss=lambda output, target: cross_entropy(Scale.apply(output), target))
+    trainer.fit(rounds=1)
+
+    twice = make_trainer(hook, data, optimizer=lambda p: torch.optim.SGD(p, lr=0.2), model=make_model())
+    twice.fit(rounds=1)
+    for one, other in zip(trainer.model.parameters(), twice.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other)

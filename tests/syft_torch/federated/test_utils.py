@@ -130,6 +130,8 @@ def test_models_that_do_not_fit_are_refused() -> None:
         fl.add_model(constant(1), torch.nn.Linear(2, 2))
     with pytest.raises(fl.FederatedError, match="none were given"):
         fl.federated_avg({})
+    with pytest.raises(fl.FederatedError, match=r"expected a dict of models, got a list; .*`dict\(enumerate\("):
+        fl.federated_avg([constant(1), constant(3)])
     with pytest.raises(fl.FederatedError, match="must not be negative"):
         fl.federated_avg({"bob": constant(1)}, weights={"bob": 0})
 
