@@ -394,11 +394,14 @@ def assemble(recorder: Recorder, inputs: tuple[object, ...]) -> tuple[Program, l
     )
     routines = [later]
     if before is not recorder.tapes[0] and not is_settled(recorder):
+        if len(_find_results(recorder.tapes[0].answer)) != len(_find_results(last.answer)):
+            recorder.refuse(_OTHER_ANSWER, _REPEATS, recorder.where)
         created = {numbers[id]: recorder.earlier[id][1] for id in made}
         routines.insert(0, _routine(recorder.tapes[0], len(inputs), start, numbers, created, state))
     return Program(recorder.plan, inputs, (0,) * len(numbers), len(made), tuple(routines)), used, made
 
 
+_OTHER_ANSWER = "returns something else in each run"
 _REPEATS = "a plan repeats what it recorded; pass what changes as an argument"
 LENGTHS = (
     "a plan for any length repeats what it recorded; compute with `x.shape[0]`, e.g. `x[: x.shape[0] // 2]`, without "
@@ -410,6 +413,10 @@ def _find_keys(kind: str, *tapes: Tape) -> list[Any]:
     steps = [step for tape in tapes for step in tape.steps]
     refs = [leaf for step in steps for leaf in leaves((step.args, step.kwargs)) if type(leaf) is Ref]
     return [ref.key for ref in refs if ref.kind == kind]
+
+
+def _find_results(answer: Nested) -> set[int]:
+    return {leaf.key for leaf in leaves(answer) if _is_result(leaf)}
 
 
 def _routine(
@@ -494,7 +501,7 @@ def _find_difference(recorder: Recorder, one: Tape, two: Tape, carried: dict[Id,
         place = min(len(one.steps), len(two.steps))
         return f"{_write(longer.steps[place])} in some runs only", longer.lines[place]
     if not _is_same_answer(one.answer, two.answer):
-        return "returns something else in each run", recorder.where
+        return _OTHER_ANSWER, recorder.where
     return None
 
 

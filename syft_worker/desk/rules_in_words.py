@@ -18,11 +18,15 @@ def describe_any_program(conditions: Mapping[str, Json]) -> str:
     if numbers is None:
         return f"{'unlimited' if count is None else f'{count:,}'} uses of {form or 'any form'}: any part of the data"
     if count is None:
-        return f"each use of {form}: up to {numbers:,} numbers of the data, without a limit"
+        return f"each use of {form}: up to {_write_numbers(numbers)} of the data, without a limit"
     uses = "use" if count == 1 else "uses"
-    return f"{count:,} {uses} of {form}: up to {count * numbers:,} numbers of the data"
+    return f"{count:,} {uses} of {form}: up to {_write_numbers(count * numbers)} of the data"
 
 
 def shorten_programs(programs: Sequence[str]) -> str:
     """Return digests as they are shown."""
     return " or ".join([f"{program[:SHORT]}…" for program in programs])
+
+
+def _write_numbers(count: int) -> str:
+    return "1 number" if count == 1 else f"{count:,} numbers"

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import syft_core as sy  # noqa: E402
-from syft_core.exceptions import ValueRefusedError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError, ValueRefusedError  # noqa: E402
 from syft_core.workers.party.virtual import VirtualWorker  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
@@ -121,6 +121,39 @@ def test_a_language_model_with_a_mask_runs_in_a_plan(bob: Any, name: str, length
     found = plan.build().send(bob)(ids.send(bob), mask.send(bob)).get()
 
     assert torch.equal(found, model(ids, mask))
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_a_plan_trains_a_language_model_with_a_mask_as_locally(bob: Any, name: str) -> None:
+    require("peft" if name == "lora" else "transformers")
+    torch.manual_seed(0)
+    model, batch = LANGUAGE_MODELS[name]().eval(), masked_text()
+    other = copy.deepcopy(model)
+
+    def make_step(model: Any) -> Any:
+        optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+
+        def step(ids: Any, mask: Any, labels: Any) -> Any:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(ids, mask), labels)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    there, local = sy.Plan(name, make_step(model)).build(*batch).send(bob), make_step(other)
+
+    for _ in range(2):
+        local(*batch)
+        there(*[part.send(bob) for part in batch])
+
+    there.get()
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters(), strict=True))
+    bob.load_data([part.clone().private_tensor([]).tag(f"#{place}") for place, part in enumerate(batch)])
+    loss = sy.Plan(name, make_step(model)).build(*batch).send(bob)(*[bob.search(f"#{place}")[0] for place in range(3)])
+    with pytest.raises(GetNotPermittedError):
+        loss.get()
 
 
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)

@@ -7,6 +7,7 @@ import math
 import random
 import subprocess
 import sys
+import time
 from types import ModuleType
 from typing import Any
 
@@ -293,6 +294,21 @@ def test_recording_on_pointers_reads_no_values(hook: Any, bob: Any) -> None:
 
     assert len(bob.ledger) == fetched
     assert torch.equal(plan.send(bob)(x).get(), torch.full((3, 2), 10.0))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_function_that_returns_its_argument_in_some_runs_is_refused(hook: Any, first: bool) -> None:
+    """As a decision by the clock may, which changes between two runs."""
+    decisions = iter([first, not first, not first, not first])
+
+    def program(x: Any) -> Any:
+        return x * 2 if next(decisions) else x
+
+    assert "returns something else in each run; a plan repeats what it recorded" in refusal(program, X)
+
+
+def test_a_number_of_the_clock_that_an_operation_uses_is_refused(hook: Any) -> None:
+    assert "calls 'mul' with other arguments in each run" in refusal(lambda x: x * time.perf_counter_ns(), X)
 
 
 def test_tensors_that_the_function_refers_to_are_sent_along(hook: Any, bob: Any) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import re
 from contextlib import nullcontext
 from typing import Any
@@ -347,3 +348,36 @@ def test_a_hook_in_a_loss_is_refused_and_an_autograd_function_instead_trains(hoo
     twice.fit(rounds=1)
     for one, other in zip(trainer.model.parameters(), twice.model.parameters(), strict=True):
         torch.testing.assert_close(one, other)
+
+
+class Normalized(nn.Module):
+    """Normalizes its input as torchvision does, with constants that are lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        mean, std = (
+            torch.as_tensor(each, dtype=x.dtype, device=x.device) for each in ([0.1, 0.2, 0.3, 0.4], [2.0] * 4)
+        )
+        return self.layer(x.clone().sub_(mean.view(1, -1)).div_(std.view(1, -1)))
+
+
+def test_a_model_that_normalizes_with_constants_is_trained_as_locally(hook: Any) -> None:
+    (x, y), model = make_samples(40, 0), Normalized()
+    other = copy.deepcopy(model)
+    make_trainer(hook, make_data(hook, (40,)), model=model, batch_size=40).fit(1)
+
+    optimizer = sgd(other.parameters())
+    cross_entropy(other(x), y).backward()
+    optimizer.step()
+
+    torch.testing.assert_close(dict(model.named_parameters()), dict(other.named_parameters()))
+
+
+def test_constants_are_where_the_data_is_when_private_training_is_rehearsed(hook: Any) -> None:
+    trainer = make_trainer(hook, make_data(hook, (40,), private=True), model=Normalized())
+
+    with pytest.raises(fl.FederatedError, match="you are not among its allowed users"):  # It has trained.
+        trainer.fit(1)

@@ -571,6 +571,7 @@ def test_assert_close_compares_copies_with_consent(bob: Any) -> None:
         torch.testing.assert_close(p, x)
     with sy.revealing("compare"):
         torch.testing.assert_close(p, x)
+        torch.testing.assert_close(p, p)
         torch.testing.assert_close({"x": [p]}, {"x": [x.send(bob)]})
         with pytest.raises(AssertionError, match="not close"):
             torch.testing.assert_close(p, p + 1)
@@ -591,11 +592,37 @@ def test_the_size_of_the_storage_of_a_remote_tensor_is_known(bob: Any) -> None:
         storage.data_ptr()
 
 
+def test_torchinfo_measures_a_remote_model_with_inputs_made_on_its_worker(bob: Any) -> None:
+    """It makes an input by itself: only the block names the worker."""
+    torchinfo = pytest.importorskip("torchinfo", reason="this machine does not have torchinfo")
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
+    local = torchinfo.summary(model, input_size=(2, 3, 8, 8), verbose=0)
+
+    model.send(bob)
+    with bob:
+        remote = torchinfo.summary(model, input_size=(2, 3, 8, 8), verbose=0)
+
+    assert str(remote) == str(local)
+
+
+def test_an_input_of_a_size_is_made_on_the_worker_as_torchinfo_makes_it(bob: Any) -> None:
+    model = nn.Linear(8, 2).send(bob)
+    device = next(model.parameters()).device
+
+    with bob:
+        x = torch.rand(3, 8).to(device).type(torch.float32)
+
+    assert model(x).location is bob
+    with pytest.raises(NotCollocatedError, match=r'create it in a block "with p.location:"'):
+        model(torch.rand(3, 8).to(device).type(torch.float32))
+
+
 def test_a_local_tensor_goes_where_a_pointer_is_with_its_dtype(bob: Any) -> None:
     hidden, mask = torch.rand(2, 3, dtype=torch.float64), torch.tensor([True, False, True])
     p = hidden.send(bob)
 
     assert mask.to(p).location is bob
+    assert torch.equal(torch.zeros(4).to(p).get(), torch.zeros(4, dtype=torch.float64))
     assert mask.type_as(p).dtype is torch.float64
     assert torch.equal((p * mask.to(p)).get(), hidden * mask)
     assert mask.dtype is torch.bool

@@ -61,6 +61,8 @@ def refuses(compute: Callable[[], Any], why: str) -> None:
     [
         ({"form": "Tensor[114]", "count": 20}, "20 uses of Tensor.114.: up to 2,280 numbers of the data"),
         ({"form": "Tensor[10], Tensor[]", "count": 1}, "1 use of Tensor.10., Tensor..: up to 11 numbers of the data"),
+        ({"form": "Tensor[]", "count": 1}, "1 use of Tensor..: up to 1 number of the data"),
+        ({"form": "Tensor[]"}, "each use of Tensor..: up to 1 number of the data, without a limit"),
         ({"form": "Tensor[114]"}, "each use of Tensor.114.: up to 114 numbers of the data, without a limit"),
         ({"form": "Tensor[*]", "count": 3}, "3 uses of Tensor.\\*.: any part of the data"),
         ({}, "unlimited uses of any form: any part of the data"),
