@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from syft_core.peer import Id
 from syft_core.pictures.tables import html_table
 from syft_core.values import Kwargs, Nested
-from syft_torch.federated.private_steps.accounting import Step, find_epsilon
+from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon
 
 
 class Departures:
@@ -20,7 +20,7 @@ class Departures:
     def __init__(self) -> None:
         self.updates: Counter[Id] = Counter()
         self.evaluations: Counter[Id] = Counter()
-        self.steps: dict[Id, Counter[Step]] = {}
+        self.steps: dict[Id, Counter[PrivateStep]] = {}
         """The private steps that each worker was asked for, also in trainings whose results never came."""
         self._lock = threading.Lock()
 
@@ -34,7 +34,7 @@ class Departures:
         with self._lock:
             self.evaluations[worker] += 1
 
-    def add_steps(self, worker: Id, step: Step, count: int) -> None:
+    def add_steps(self, worker: Id, step: PrivateStep, count: int) -> None:
         """Count private steps."""
         with self._lock:
             self.steps.setdefault(worker, Counter())[step] += count
@@ -63,4 +63,4 @@ class Departures:
         self.evaluations = Counter(dict(facts.get("evaluations", ())))
         self.steps = {}
         for worker, rate, multiplier, count in facts.get("steps", ()):
-            self.add_steps(worker, Step(rate, multiplier), count)
+            self.add_steps(worker, PrivateStep(rate, multiplier), count)

@@ -12,7 +12,7 @@ from torch import nn, optim  # noqa: E402  # torch may be missing
 from syft_core.exceptions import GetNotPermittedError, SyftError  # noqa: E402
 from syft_core.messages import FetchAll  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
-from syft_torch.federated.private_steps.accounting import Step, find_epsilon  # noqa: E402  # the same
+from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon  # noqa: E402  # the same
 from syft_torch.federated.private_steps.charges import Charges  # noqa: E402  # the same
 from syft_torch.federated.training import Evaluate  # noqa: E402  # the same
 
@@ -209,7 +209,7 @@ def test_a_trainer_learns_and_shows_the_largest_epsilon(hook: Any, serialize: bo
     assert history[-1].evaluation["accuracy"] > 0.5
     assert all(isnan(row.loss) for row in history)
     few = PRIVACY.plan(200, 1, 16)
-    assert history[-1].epsilon == find_epsilon({Step(few.rate, 1.1): 4 * few.steps}, 1e-5)
+    assert history[-1].epsilon == find_epsilon({PrivateStep(few.rate, 1.1): 4 * few.steps}, 1e-5)
     assert "ε" in str(history)
     assert "ε" in str(trainer.evaluate())
 
