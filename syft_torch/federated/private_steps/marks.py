@@ -40,7 +40,7 @@ class LengthNumber:
 
 
 Mark: TypeAlias = Batched | Reduced | Same | LengthNumber
-LENGTH_OF_TRIAL = 5
+LENGTH_OF_TRIAL = 13
 """The length of the batch with which forms are followed; the rules do not depend on it."""
 SHARED, LENGTH, MIXED = Same(), LengthNumber(is_length=True), LengthNumber(is_length=False)
 

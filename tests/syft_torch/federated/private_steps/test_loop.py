@@ -257,6 +257,34 @@ def test_each_client_trains_alone(hook: Any, engine: Any) -> None:
     assert len(trainer.fit(1)[0].workers) == 3
 
 
+def make_words(tied: bool) -> Any:
+    words, last = nn.Embedding(20, 8), nn.Linear(8, 20)
+    if tied:
+        last.weight = words.weight
+    return nn.Sequential(words, Mean(), last)
+
+
+class Mean(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.mean(1)
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["kernels", "one by one"])
+def test_indices_and_labels_out_of_range_make_no_error_on_private_data(hook: Any, bob: Any, tied: bool) -> None:
+    words, labels = torch.randint(0, 20, (60, 6)), torch.randint(0, 20, (60,))
+    words[7, 2], labels[3], labels[4] = -5, 99_999, -100
+    parts = [part.private_tensor(["board"]).tag(tag) for part, tag in ((words, "#x"), (labels, "#y"))]
+    bob.load_data(parts)
+    hook.local_worker.user = "me"
+    bob.allow("study", by="Noor", user="me", computed_from=["#x", "#y"])
+    data = fl.FederatedDataset([fl.BaseDataset(*[bob.search(tag)[0] for tag in ("#x", "#y")])])
+
+    history = make_private_trainer(hook, data, model=make_words(tied)).fit(2)
+
+    assert [row.workers for row in history] == [["bob"], ["bob"]]
+    assert not any(entry.failed for entry in bob.ledger)
+
+
 @pytest.mark.parametrize("strategy", [fl.FedProx(0.1), fl.FedAdam(), fl.Scaffold(), fl.Median()], ids=repr)
 def test_strategies_see_noisy_updates_only(hook: Any, strategy: Any) -> None:
     history = make_private_trainer(hook, make_data(hook, [40, 40, 40]), strategy=strategy).fit(2)
