@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from syft_core.values import Nested
 
 if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation, release_only_aggregates
     from syft_torch.federated.averages import WeightedMean
     from syft_torch.federated.dataloader import FederatedDataLoader, default_collate
     from syft_torch.federated.dataset import BaseDataset, FederatedDataset, PointerDataset, dataset_federate, find
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from syft_torch.federated.population import Population
     from syft_torch.federated.private_steps.sample_dp import SampleDP
     from syft_torch.federated.scaling import Scaling, train_test_split
+    from syft_torch.federated.statistics import histogram, mean, sum, var
     from syft_torch.federated.stopping import EarlyStopping
     from syft_torch.federated.strategies import (
         FedAdagrad,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "aggregation": "SecureAggregation release_only_aggregates",
     "averages": "WeightedMean",
     "dataloader": "FederatedDataLoader default_collate",
     "dataset": "BaseDataset FederatedDataset PointerDataset dataset_federate find",
@@ -59,6 +62,7 @@ _PLACES = {
     "population": "Population",
     "private_steps.sample_dp": "SampleDP",
     "scaling": "Scaling train_test_split",
+    "statistics": "histogram mean sum var",
     "stopping": "EarlyStopping",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
     "trainer": "FederatedTrainer",
@@ -93,6 +97,7 @@ __all__ = [
     "SampleDP",
     "Scaffold",
     "Scaling",
+    "SecureAggregation",
     "Strategy",
     "TrimmedMean",
     "Update",
@@ -105,9 +110,14 @@ __all__ = [
     "extract_batches_per_worker",
     "federated_avg",
     "find",
+    "histogram",
     "iris_data_partial",
+    "mean",
+    "release_only_aggregates",
     "scale_model",
+    "sum",
     "train_test_split",
+    "var",
 ]
 
 

@@ -17,7 +17,9 @@ from syft_torch.federated.private_steps.accounting import require_accounting
 from syft_torch.federated.private_steps.sample_dp import SampleDP
 from syft_torch.federated.strategies import Strategy
 
-PARAMETERS = ("model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options", "privacy")
+PARAMETERS = (
+    "model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options", "aggregation", "privacy",
+)  # fmt: skip
 """The trainer's own parameters."""
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 from torch import nn, optim
@@ -39,6 +39,9 @@ from syft_torch.federated.schedules import RoundOptimizer
 from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import FedAvg, Strategy, require_ageless, require_updates, uses_mean
 
+if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation
+
 
 class FederatedTrainer:
     """Trains a model in rounds: sampled workers train it on their data, and a strategy combines what they return.
@@ -56,6 +59,8 @@ class FederatedTrainer:
         epochs: how often a worker goes through its data in a round.
         batch_size: how many samples a batch has; None means all of a worker.
         options: everything else: ``fl.Options(clip=1.0, seed=3)``.
+        aggregation: how results are summed so that no single one leaves its worker:
+            ``fl.SecureAggregation(study="icu")``.
         privacy: an ``fl.SampleDP``: workers clip the gradient of each sample, add noise, and return no loss.
         misplaced: options that were passed here are refused.
 
@@ -71,6 +76,7 @@ class FederatedTrainer:
         epochs: int = 1,
         batch_size: int | None = 32,
         options: Options | None = None,
+        aggregation: SecureAggregation | None = None,
         privacy: SampleDP | None = None,
         **misplaced: NoReturn,
     ) -> None:
@@ -86,7 +92,8 @@ class FederatedTrainer:
         """Held while the trainer trains."""
         self.clients = make_clients(data)
         self.clients_per_round = self.options.count_clients(len(self.clients))
-        self._rounds = make_rounds(self.options, self.clients)
+        self.aggregation = aggregation
+        self._rounds = make_rounds(self.options, self.clients, strategy, aggregation)
         if self.options.buffer is not None:
             require_ageless(strategy)
         self._forms = DataForms(self.clients)
@@ -223,6 +230,8 @@ class FederatedTrainer:
         found = self._rounds.collect(number, self._engine, self._acceptance, self._make_task, recorded.read_weights)
         found.require(number, max(self.options.count_needed(found.expected), self.strategy.needed, 1))
         recorded.combine(self.strategy, found.weights, found.updates)
+        if self.aggregation is not None:
+            self._departures.add_sum(found.workers)
         row = found.describe(number, time.perf_counter() - began)
         if (privacy := self._settings.privacy) is not None:
             row.epsilon, row.delta = self._departures.find_epsilon(privacy.delta), privacy.delta
@@ -266,7 +275,11 @@ class FederatedTrainer:
         all samples of a worker leave it; one whose sums are not finite is left out.
         """
         weights = self.weights
-        self._evaluation = self._survey(data, metrics).run(weights, self.options, self._departures)
+        survey = self._survey(data, metrics)
+        if self.aggregation is None:
+            self._evaluation = survey.run(weights, self.options, self._departures)
+        else:
+            self._evaluation = survey.sum(weights, self.options, self._departures, self.aggregation)
         if (privacy := self._settings.privacy) is not None:
             self._evaluation.privacy = f"trained with {self._describe_spent(privacy)}"
         return self._evaluation
@@ -278,6 +291,12 @@ class FederatedTrainer:
         measured = self._measurements.find(self.model, functions, forms, self._recorded.recorded)
         return Survey(clients, functions, *measured)
 
+    def evidence(self, path: str | Path) -> None:
+        """Write what the workers have signed for each sum to a file; ``syft-core verify`` checks it, without them."""
+        if self.aggregation is None:
+            raise FederatedError.trainer("its results were not summed", "pass `aggregation=fl.SecureAggregation(...)`")
+        self.aggregation.write_evidence(path)
+
     def report(self, path: str | Path) -> None:
         """Write a page: settings, losses and metrics by round, who took part, the last evaluation, and what left."""
         self._refresh()
@@ -287,6 +306,7 @@ class FederatedTrainer:
             "per round": self.clients_per_round,
             "strategy": repr(self.strategy),
             "engine": self._engine.name,
+            **({} if self.aggregation is None else {"aggregation": repr(self.aggregation)}),
         }
         if (privacy := self._settings.privacy) is not None:
             facts["privacy"] = f"{privacy}: {self._describe_spent(privacy)}"
@@ -301,7 +321,9 @@ class FederatedTrainer:
 
     def _save(self, path: Path) -> None:
         weights, departures = self._recorded.read_weights(), self._departures.dump()
-        run = checkpoints.RunState(weights, self.history, departures, self._rounds.starts, self._watch.best_weights)
+        evidence = () if self.aggregation is None else self.aggregation.evidence
+        done = self.history, departures, self._rounds.starts, self._watch.best_weights
+        run = checkpoints.RunState(weights, *done, evidence)
         checkpoints.save_run(path, self._identify(), self.strategy, run)
 
     def _restore(self, path: Path, done: int) -> None:
@@ -310,6 +332,8 @@ class FederatedTrainer:
         self._recorded.set_weights(run.weights)
         self.history.rows, self._rounds.starts = run.history.rows, run.starts
         self._departures.load(run.departures)
+        if self.aggregation is not None:
+            self.aggregation.restore(run.evidence)
         self._watch.begin(self.history.rows[done:], run.best)
         self._schedule.begin(self.history.losses)
         self._refresh()

@@ -12,22 +12,26 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
+from weakref import ref
 
 import torch
 
 from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
+from syft_core.hook.rules import leaves
 from syft_core.hook.signatures import Memo, note, signature_of
 from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.derivations import CORRECTION, WEIGHTS, Derivation
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Maker, Stored, lineage_of
+from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.road.changes import change_count
+from syft_core.workers.road.derivation import derive_program, describe_arguments
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import change_count
 from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.ledger import join_sources
 from syft_core.workers.seeing.permissions import require_permission
@@ -126,19 +130,11 @@ def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Nested:
 class _Execution(Execution):
     """The execution of a training; its seed is not an argument, because forms do not depend on it."""
 
-    __slots__ = ("company", "maker", "operation", "seed")
+    __slots__ = ("company", "operation", "seed")
     operation: LoopOp
     seed: int | None
     company: Company | None
     """The workers with which it is executed, if there are others."""
-    maker: Maker | None
-    """How the results were computed, if their operands are restricted."""
-
-    def store(self, value: Tensor, place: int) -> Nested:
-        """Store a result, and how it was computed."""
-        placed = super().store(value, place)
-        self.find_result(placed).made_by = self.maker
-        return placed
 
     @property
     def memo(self) -> Memo:
@@ -153,7 +149,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     programs = [_find_program(worker, id, sender) for id in message.plans]
     operation = _find_operation(framework, programs, message)
     execution = _Execution(worker, framework, operation.op, sender)
-    execution.operation, execution.seed, execution.maker = operation, seed, None
+    execution.operation, execution.seed = operation, seed
     company = execution.company = getattr(message, "company", None)
     execution.result, execution.count = message.result, count
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
@@ -354,8 +350,10 @@ class LoopOp:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
+        privacy = self._charge(execution, sum(map(len, parts[:1])))
         if execution.status & RESTRICTED:
-            execution.maker = self._describe(execution, (weights, correction, *fixed))
+            seed = None if execution.seed is None else torch.tensor(execution.seed)
+            execution.derivation = self._describe(execution, (weights, correction, *fixed, seed), privacy)
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
@@ -368,7 +366,6 @@ class LoopOp:
 
         turns = loops.Turns(yield_turn, self._protect_generator(execution))
         if self.private is not None:
-            self._charge(execution, sum(map(len, parts[:1])))
             loop = self.private.train(weights, fixed, parts, correction)
         elif self.is_training:
             loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction, turns.rest)
@@ -389,18 +386,15 @@ class LoopOp:
         data = execution.args[2 + self.fixed :]
         return [data[start : start + self.parts] for start in range(0, len(data), self.parts)]
 
-    def _charge(self, execution: _Execution, samples: int) -> None:
-        """Charge a private training to its data before its first step."""
-        self.require_whole(execution)
+    def _charge(self, execution: _Execution, samples: int) -> Nested:
+        """Charge a private training to its data before its first step; return the description of its noise."""
         privacy = self.settings.privacy
         if privacy is None or self.private is None:
-            return
+            return None
+        self.require_whole(execution)
         charges = execution.worker.part(Charges)
         sources = join_sources(self._find_parents(execution))
-        cost = charges.charge(execution.peer, execution.result, sources, privacy, self.private.draws(samples))
-        if execution.maker is not None:
-            options = {**dict(execution.maker.options), "privacy": cost}
-            execution.maker = execution.maker._replace(options=tuple(sorted(options.items())))
+        return charges.charge(execution.peer, execution.result, sources, privacy, self.private.draws(samples))
 
     def _find_parents(self, execution: Execution) -> list[Stored]:
         """Return the stored objects of the data."""
@@ -408,7 +402,7 @@ class LoopOp:
         pairs = zip(execution.parents, execution.operands, strict=True)
         return [parent for parent, operand in pairs if any(operand is part for part in data)]
 
-    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None]) -> Maker:
+    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None], privacy: Nested) -> Derivation:
         """Return how the results are computed: by which program, on which data, from what the sender supplied."""
         datasets = self._find_datasets(execution)
         lengths = [len(dataset[0]) for dataset in datasets]
@@ -418,7 +412,7 @@ class LoopOp:
             "samples": used,
             "weighted": self.is_training,
             "clip": self.settings.clip,
-            "privacy": None,
+            "privacy": privacy,
         }
         program = (
             "train" if self.is_training else "evaluate",
@@ -427,7 +421,31 @@ class LoopOp:
             tuple(sorted(self.settings.write().items())),
             execution.seed is not None,
         )
-        return describe_loop(execution, program, supplied, described, datasets)
+        maker = describe_loop(execution, program, supplied, described, datasets)
+        given = [WEIGHTS, *([CORRECTION] if execution.args[1] is not None else [])]
+        given += [f"fixed {place}" for place in range(1, self.fixed + 1)]
+        roles = [*given, *[""] * (len(execution.args) - 2 - self.fixed)]
+        return derive_program(maker, list(describe_arguments(execution)), roles, find_rerun=ref(self))
+
+    def find_length(self, rows: int) -> int:
+        """Return how many samples a batch has."""
+        return self.task.lengths(rows)[0]
+
+    def run_again(self, roles: Sequence[str], operands: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of one batch, or what is measured on it."""
+        weights, *tensors = [each for each, role in zip(operands, roles, strict=True) if role != CORRECTION]
+        fixed, parts = self._arrange(tensors)
+        length = self.find_length(len(parts[0]))
+        values = self.shape.layout.split_apart(weights.detach().clone())
+        trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
+        with torch.set_grad_enabled(self.is_training):
+            found = self.task.find_loss(length)(
+                (*values, *[each.clone() for each in fixed], *[p[:length] for p in parts])
+            )
+        if not self.is_training:
+            return torch.cat([each.reshape(-1) for each in leaves(loops.measure(found, length))])
+        gradients = torch.autograd.grad(found, trained, allow_unused=True)
+        return torch.cat([each.reshape(-1) for each in gradients if each is not None])
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a context for the random numbers of a turn.

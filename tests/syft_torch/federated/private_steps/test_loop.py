@@ -239,7 +239,9 @@ def test_private_data_stays_on_its_worker(hook: Any) -> None:
 def test_owners_may_release_the_updates(hook: Any) -> None:
     data = make_data(hook, [40, 40], private=True)
     for name in ("w0", "w1"):
-        hook.local_worker.get_worker(name).allow("study", by="Noor", user="me", computed_from=["#x", "#y"])
+        hook.local_worker.get_worker(name).allow(
+            "study", by="Noor", user="me", computed_from=["#x", "#y"], any_program=True
+        )
 
     hook.local_worker.user = "me"
 
