@@ -278,7 +278,7 @@ def test_indices_and_labels_out_of_range_make_no_error_on_private_data(hook: Any
     parts = [part.private_tensor(["board"]).tag(tag) for part, tag in ((words, "#x"), (labels, "#y"))]
     bob.load_data(parts)
     hook.local_worker.user = "me"
-    bob.allow("study", by="Noor", user="me", computed_from=["#x", "#y"])
+    bob.allow("study", by="Noor", user="me", computed_from=["#x", "#y"], any_program=True)
     data = fl.FederatedDataset([fl.BaseDataset(*[bob.search(tag)[0] for tag in ("#x", "#y")])])
 
     history = make_private_trainer(hook, data, model=make_words(tied)).fit(2)
