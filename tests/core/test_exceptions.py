@@ -450,7 +450,8 @@ TEXTS = {
     ),
     ("SumError", "too_few"): (
         (3, 2, 4, 3, "; east: it has no result", "try again"),
-        "cannot sum round 3: 2 of 4 workers are left, and 3 must take part to the end; east: it has no result; try again",
+        "cannot sum round 3: 2 of 4 workers are left, and 3 must take part to the end; east: it has no result; "
+        "try again",
     ),
     ("SumError", "roster"): (
         ("icu", "a key is malformed", "ask each worker for its key"),
@@ -463,8 +464,8 @@ TEXTS = {
     ),
     ("SumError", "lost_seed"): (
         (3, "bob"),
-        "cannot sum round 3: the seed of 'bob' cannot be rebuilt from its shares, so it, or a worker that gave a share, "
-        "did not follow the protocol; repeat it as a new round without that worker",
+        "cannot sum round 3: the seed of 'bob' cannot be rebuilt from its shares, so it, or a worker that gave a "
+        "share, did not follow the protocol; repeat it as a new round without that worker",
     ),
     ("SumError", "evidence"): (
         ("study.syft", "line 2 is malformed"),
