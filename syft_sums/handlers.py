@@ -23,6 +23,7 @@ from syft_core.pictures.tables import one_line
 from syft_core.values import Nested, Table
 from syft_core.workers.moving.departure import Leaving, finish, leave
 from syft_core.workers.party.derivations import Derivation, Maker, Operand
+from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derive_program
@@ -270,6 +271,8 @@ def _describe_result(entries: Sequence[Stored], contribution: Contribution) -> S
     """Return what would leave, as an object that is not stored."""
     ready = contribution.ready
     entry = Stored(Tensor(ready.length), None, lineage_of(entries))
+    for each in entries:  # A sum is restricted like its parts.
+        entry.mark(each.status & ADDED)
     entry.id = f"{contribution.roster.name}:{ready.round}"
     return entry
 

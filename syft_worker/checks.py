@@ -16,7 +16,7 @@ from pathlib import Path
 from syft_core.exceptions import ConfigurationError, SyftError
 from syft_core.files import require_secrecy
 from syft_core.network.address import Address
-from syft_core.network.server import make_server_context
+from syft_core.network.credentials import make_server_context
 from syft_worker.allowances import DEFAULT
 from syft_worker.certificates import check_validity
 from syft_worker.config import PeerConfig, WorkerConfig

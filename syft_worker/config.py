@@ -117,7 +117,7 @@ class WorkerConfig:
     aggregates: SumConditions | None = None
     """The rule for sums: results leave only together with those of other workers."""
     request_days: float = 30
-    """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""
+    """Days after which an undecided request or an unused approval expires; 0 means never."""
     on_request: str | None = None
     """A command, or an http(s) address, that is notified of each new release request."""
 

@@ -44,7 +44,7 @@ from syft_worker.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePen
 from syft_worker.desk.handle import RequestHandle
 from syft_worker.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_worker.desk.messages import FollowRequests
-from syft_worker.desk.programs import Result, describe_result
+from syft_worker.desk.programs import Computed, describe_result
 
 if TYPE_CHECKING:
     from syft_core.ledgers.entry import Event
@@ -128,7 +128,7 @@ class ReleaseRequest:
     """The workers that hold the shares of the value, if the asker says that the object is one of them."""
     line: str = ""
     """The line of the asker's program, as the asker says."""
-    results: tuple[Result, ...] = ()
+    results: tuple[Computed, ...] = ()
     """What rules ask about the objects, also when they have left; empty if the worker was started again since."""
     how: tuple[str, ...] = ()
     """How each object was computed, with the digest of its program."""
@@ -451,7 +451,7 @@ class ReleaseRequests:
             self._requests[request.id] = request
         self._forget()
 
-    def _describe_results(self, objects: Iterable[Requested]) -> tuple[Result, ...]:
+    def _describe_results(self, objects: Iterable[Requested]) -> tuple[Computed, ...]:
         return tuple([describe_result(self._worker, requested.copy) for requested in objects])
 
     def restore(self, request: ReleaseRequest) -> None:
