@@ -156,9 +156,10 @@ class SumStudy:
             while len(found) < len(messages):
                 outcome = outcomes.get(timeout=None if end is None else max(end - monotonic(), 0.001))
                 found[outcome.id] = outcome
-        failed = {id: each.error for id, each in found.items() if each.error is not None}
-        late = {id: TimeoutError("it did not answer in time") for id in messages if id not in found}
-        return {id: each.answer for id, each in found.items() if each.error is None}, {**failed, **late}
+        late = TimeoutError("it did not answer in time")
+        outcome_of = {id: found.get(id, _Outcome(id, None, late)) for id in messages}  # In the order of the messages.
+        failed = {id: each.error for id, each in outcome_of.items() if each.error is not None}
+        return {id: each.answer for id, each in outcome_of.items() if each.error is None}, failed
 
     def _ask(self, id: Id, message: Message, outcomes: SimpleQueue[_Outcome]) -> None:
         try:
