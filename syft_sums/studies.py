@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,11 +145,13 @@ class Studies:
 
     # --- rounds
 
-    def find_rule(self, candidate: Candidate, use: str = "") -> SumRule | str:
-        """Return the first rule that covers something, or why none does."""
+    def find_rule(
+        self, candidate: Candidate, use: str = "", refuse: Callable[[SumRule], str | None] = lambda _rule: None
+    ) -> SumRule | str:
+        """Return the first rule that covers something, and that ``refuse`` does not refuse; or why none does."""
         reasons = []
         for rule in self.rules.values():
-            why = rule.refuse(candidate, use) or self._refuse_epsilon(rule, candidate)
+            why = rule.refuse(candidate, use) or self._refuse_epsilon(rule, candidate) or refuse(rule)
             if why is None:
                 return rule
             reasons.append(f"the rule {rule.name!r} does not cover it: {why}")
