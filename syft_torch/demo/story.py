@@ -170,8 +170,8 @@ def _show_encrypted(screen: Screen, hospitals: Sequence[Hospital], model: nn.Mod
     screen.title("5. Use the model without showing patients")
     screen.text(
         f"A clinic without a worker has {DIAGNOSED} patients. Each number of them, and each weight of the model, is "
-        f"split into random numbers that add up to it: one for {parties[0].id}, one for {parties[1].id}. They compute on "
-        f"these, and {provider.id} supplies random masks. None of the three sees a patient, a weight or a diagnosis."
+        f"split into random numbers that add up to it: one for {parties[0].id}, one for {parties[1].id}. They compute "
+        f"on these, and {provider.id} supplies random masks. None of the three sees a patient, a weight or a diagnosis."
     )
     screen.source(get_source(diagnose))
     with torch.no_grad():
