@@ -14,7 +14,7 @@ from syft_core.peer import Id, Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave
 from syft_core.workers.party.reservations import Reservation
-from syft_core.workers.party.store import NO_LINEAGE, Lineage, Maker, Operand, Stored, lineage_of
+from syft_core.workers.party.store import NO_LINEAGE, Lineage, Maker, Stored, describe_operand, lineage_of
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.keeping import keep_tensor
@@ -378,11 +378,6 @@ def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
         run.cancel(error)
 
 
-def _describe_operand(entry: Stored) -> Operand:
-    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
-    return Operand(tags, tuple(getattr(entry.value, "shape", ())))
-
-
 def _keep(task: Participation, result: Nested) -> tuple[Placed, ...]:
     if not task.keeps_results:
         return ()
@@ -394,7 +389,7 @@ def _keep(task: Participation, result: Nested) -> tuple[Placed, ...]:
         )
         guard_results(worker, sender, task.parents, placed)
         if PROTOCOLS[message.name].protects:
-            operands = tuple(map(_describe_operand, task.parents))
+            operands = tuple(map(describe_operand, task.parents))
             maker = Maker(message.name, tuple(sorted(message.options.items())), tuple(task.channel.parties), operands)
             for part in placed:
                 worker.object_store.entry(part.id).made_by = maker

@@ -27,6 +27,7 @@ Event: TypeAlias = Literal[
     "seen",
     "standing",
     "revoked",
+    "revealed",
     "opened",
     "continued",
     "recovered",
@@ -36,10 +37,11 @@ Event: TypeAlias = Literal[
 A "released" object departed with the owner's approval; it was "resent" if that was repeated because a crash interrupted
 it. "undelivered" corrects an earlier entry: sending the object failed, so it may not have arrived. The approval of a
 request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired" if the owner did not decide
-in time, or the user did not fetch the approved object. An owner has "seen" the values of a request.
+in time, or the user did not fetch the approved object. An owner has "seen" the values of a request. The worker has
+"revealed" its mask in a sum of several workers; the masked result departed before.
 """
 DEPARTURES = frozenset({"departed", "released", "resent"})
-DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked"})
+DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked", "revealed"})
 """Entries that decide what may leave later."""
 
 
@@ -66,6 +68,8 @@ class Entry(NamedTuple):
     """The name of the rule, if there is one."""
     failed: int = 0
     """The number of different operations that failed while it was computed; if not 0, the value is a substitute."""
+    sum: Table | None = None
+    """The facts of a sum of several workers: its list, its task, and what a restart must know (``syft_sums``)."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""

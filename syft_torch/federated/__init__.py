@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from syft_core.values import Nested
 
 if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation
     from syft_torch.federated.averages import WeightedMean
     from syft_torch.federated.dataloader import FederatedDataLoader, default_collate
     from syft_torch.federated.dataset import BaseDataset, FederatedDataset, PointerDataset, dataset_federate, find
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from syft_torch.federated.options import Options
     from syft_torch.federated.population import Population
     from syft_torch.federated.scaling import Scaling, train_test_split
+    from syft_torch.federated.statistics import histogram, mean, sum, var
     from syft_torch.federated.stopping import EarlyStopping
     from syft_torch.federated.strategies import (
         FedAdagrad,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "aggregation": "SecureAggregation",
     "averages": "WeightedMean",
     "dataloader": "FederatedDataLoader default_collate",
     "dataset": "BaseDataset FederatedDataset PointerDataset dataset_federate find",
@@ -57,6 +60,7 @@ _PLACES = {
     "options": "Options",
     "population": "Population",
     "scaling": "Scaling train_test_split",
+    "statistics": "histogram mean sum var",
     "stopping": "EarlyStopping",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
     "trainer": "FederatedTrainer",
@@ -90,6 +94,7 @@ __all__ = [
     "Row",
     "Scaffold",
     "Scaling",
+    "SecureAggregation",
     "Strategy",
     "TrimmedMean",
     "Update",
@@ -102,9 +107,13 @@ __all__ = [
     "extract_batches_per_worker",
     "federated_avg",
     "find",
+    "histogram",
     "iris_data_partial",
+    "mean",
     "scale_model",
+    "sum",
     "train_test_split",
+    "var",
 ]
 
 

@@ -14,7 +14,7 @@ from syft_torch.federated.options import Options, is_count
 from syft_torch.federated.population import Population
 from syft_torch.federated.strategies import Strategy
 
-PARAMETERS = ("model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options")
+PARAMETERS = ("model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options", "aggregation")
 """The trainer's own parameters."""
 
 

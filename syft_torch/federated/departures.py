@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from syft_core.peer import Id
 from syft_core.pictures.tables import html_table
@@ -14,11 +14,15 @@ from syft_core.values import Kwargs
 class Departures:
     """How many updates and evaluations have left each worker, including those that were rejected here."""
 
-    HEADER = ("worker", "changes of the weights, each with a loss", "sums of an evaluation")
+    HEADER = (
+        "worker", "changes of the weights, each with a loss", "sums of an evaluation",
+        "updates and evaluations within the sum of several workers",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.updates: Counter[Id] = Counter()
         self.evaluations: Counter[Id] = Counter()
+        self.sums: Counter[Id] = Counter()
         self._lock = threading.Lock()
 
     def add_update(self, worker: Id) -> None:
@@ -31,17 +35,26 @@ class Departures:
         with self._lock:
             self.evaluations[worker] += 1
 
+    def add_sum(self, workers: Iterable[Id]) -> None:
+        """Count what has left workers only within their sum."""
+        with self._lock:
+            self.sums.update(workers)
+
     def to_html(self) -> str:
         """Return a table."""
-        workers = dict.fromkeys([*self.updates, *self.evaluations])
-        rows = [(str(worker), str(self.updates[worker]), str(self.evaluations[worker])) for worker in workers]
+        counters = self.updates, self.evaluations, self.sums
+        workers = dict.fromkeys([worker for counter in counters for worker in counter])
+        rows = [(str(worker), *[str(counter[worker]) for counter in counters]) for worker in workers]
         return html_table("what has left", self.HEADER, rows, limit=1000)
 
     def dump(self) -> Kwargs:
         """Return the counts as plain data."""
-        return {"updates": list(self.updates.items()), "evaluations": list(self.evaluations.items())}
+        return {name: list(getattr(self, name).items()) for name in _COUNTERS}
 
     def load(self, facts: Mapping[str, list[tuple[Id, int]]]) -> None:
         """Invert ``dump``."""
-        self.updates = Counter(dict(facts.get("updates", ())))
-        self.evaluations = Counter(dict(facts.get("evaluations", ())))
+        for name in _COUNTERS:
+            setattr(self, name, Counter(dict(facts.get(name, ()))))
+
+
+_COUNTERS = ("updates", "evaluations", "sums")

@@ -50,6 +50,10 @@ class FederatedError(SyftError, ValueError):
     small_split = Text(
         "cannot split the data of worker {worker!r}: with the share {share!r}, one half is empty; leave this worker out"
     )
+    other_split = Text(
+        "cannot split the data of worker {worker!r} with another share: {tested} of its {rows} rows are for testing, "
+        "and comparing two shares could reveal single rows; pass a `test_size` with this number of rows"
+    )
     pairs = Text("cannot compute a metric: there are {outputs} outputs and {targets} targets; pass one for each")
     no_workers = Text("cannot find a dataset: no workers were given; pass them as `workers=[bob, alice]`")
     lengths = Text("cannot make a dataset of tensors with {lengths} rows: each sample needs an input and a target")
@@ -76,6 +80,10 @@ class FederatedError(SyftError, ValueError):
     # --- the message
 
     plan = Text("cannot train with the plan {plan!r}: {why}; record the loss with `fl.FederatedTrainer`")
+    statistic = Text("cannot compute a statistic: {why}; use `fl.sum`, `fl.mean`, `fl.var` or `fl.histogram`")
+    arrangement = Text(
+        "cannot arrange data: step {step!r}: {why}; use `fl.find`, `fl.Scaling` and `fl.train_test_split`"
+    )
     operands = Text("cannot train on worker {worker!r}: {why}; {advice}")
     settings = Text("cannot train: the setting {name!r} {why}; see `fl.FederatedTrainer`")
 
@@ -104,6 +112,11 @@ class FederatedError(SyftError, ValueError):
         "cannot finish round {number}: {count} of {needed} needed workers returned an update ({reasons}); the model "
         "and the history have all earlier rounds; call `fit` again to continue"
     )
+    no_sum = Text(
+        "cannot finish round {number}: {why}; the model and the history have all earlier rounds; call `fit` again to "
+        "continue"
+    )
+    sums = Text("cannot train with secure aggregation: {why}; {advice}")
     checkpoint = Text("cannot continue from {path!r}: {why}; {advice}")
     unwritten = Text(
         "cannot write the checkpoint {path!r}: {why}; the file has the rounds that it had before; make room, and call "

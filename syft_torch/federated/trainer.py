@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 from torch import nn, optim
@@ -36,6 +36,9 @@ from syft_torch.federated.schedules import RoundOptimizer
 from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import FedAvg, Strategy, require_ageless, require_updates, uses_mean
 
+if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation
+
 
 class FederatedTrainer:
     """Trains a model in rounds: sampled workers train it on their data, and a strategy combines what they return.
@@ -53,6 +56,8 @@ class FederatedTrainer:
         epochs: how often a worker goes through its data in a round.
         batch_size: how many samples a batch has; None means all of a worker.
         options: everything else: ``fl.Options(clip=1.0, seed=3)``.
+        aggregation: how results are summed so that no single one leaves its worker:
+            ``fl.SecureAggregation(study="icu")``.
         misplaced: options that were passed here are refused.
 
     """
@@ -67,6 +72,7 @@ class FederatedTrainer:
         epochs: int = 1,
         batch_size: int | None = 32,
         options: Options | None = None,
+        aggregation: SecureAggregation | None = None,
         **misplaced: NoReturn,
     ) -> None:
         self.options = require_options(options, misplaced)
@@ -80,7 +86,8 @@ class FederatedTrainer:
         """Held while the trainer trains."""
         self.clients = make_clients(data)
         self.clients_per_round = self.options.count_clients(len(self.clients))
-        self._rounds = make_rounds(self.options, self.clients)
+        self.aggregation = aggregation
+        self._rounds = make_rounds(self.options, self.clients, strategy, aggregation)
         if self.options.buffer is not None:
             require_ageless(strategy)
         self._forms = DataForms(self.clients)
@@ -214,6 +221,8 @@ class FederatedTrainer:
         found = self._rounds.collect(number, self._engine, self._acceptance, self._make_task, recorded.read_weights)
         found.require(number, max(self.options.count_needed(found.expected), self.strategy.needed, 1))
         recorded.combine(self.strategy, found.weights, found.updates)
+        if self.aggregation is not None:
+            self._departures.add_sum(found.workers)
         return found.describe(number, time.perf_counter() - began)
 
     def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Assignment:
@@ -254,7 +263,11 @@ class FederatedTrainer:
         all samples of a worker leave it; one whose sums are not finite is left out.
         """
         weights = self.weights
-        self._evaluation = self._survey(data, metrics).run(weights, self.options, self._departures)
+        survey = self._survey(data, metrics)
+        if self.aggregation is None:
+            self._evaluation = survey.run(weights, self.options, self._departures)
+        else:
+            self._evaluation = survey.sum(weights, self.options, self._departures, self.aggregation)
         return self._evaluation
 
     def _survey(self, data: FederatedDataset | Population | None, metrics: Mapping[str, Function] | None) -> Survey:
@@ -263,6 +276,12 @@ class FederatedTrainer:
         functions = {"loss": self.loss, **(choose_metrics(forms.parts) if metrics is None else metrics)}
         measured = self._measurements.find(self.model, functions, forms, self._recorded.recorded)
         return Survey(clients, functions, *measured)
+
+    def evidence(self, path: str | Path) -> None:
+        """Write what the workers have signed for each sum to a file; ``syft-core verify`` checks it, without them."""
+        if self.aggregation is None:
+            raise FederatedError.trainer("its results were not summed", "pass `aggregation=fl.SecureAggregation(...)`")
+        self.aggregation.write_evidence(path)
 
     def report(self, path: str | Path) -> None:
         """Write a page: settings, losses and metrics by round, who took part, the last evaluation, and what left."""
@@ -273,6 +292,7 @@ class FederatedTrainer:
             "per round": self.clients_per_round,
             "strategy": repr(self.strategy),
             "engine": self._engine.name,
+            **({} if self.aggregation is None else {"aggregation": repr(self.aggregation)}),
         }
         write_report(path, facts, self._job.settings, self.history, self._evaluation, self._departures)
 

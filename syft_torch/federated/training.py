@@ -24,7 +24,7 @@ from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import lineage_of
+from syft_core.workers.party.store import Maker, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.changes import change_count
 from syft_core.workers.road.execution import Execution
@@ -35,6 +35,7 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.joint import Company, Joinable, Member
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
+from syft_torch.federated.makers import describe_loop
 from syft_torch.federated.memory import measure_peak
 
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
@@ -119,11 +120,19 @@ def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Nested:
 class _Execution(Execution):
     """The execution of a training; its seed is not an argument, because forms do not depend on it."""
 
-    __slots__ = ("company", "operation", "seed")
+    __slots__ = ("company", "maker", "operation", "seed")
     operation: LoopOp
     seed: int | None
     company: Company | None
     """The workers with which it is executed, if there are others."""
+    maker: Maker | None
+    """How the results were computed, if their operands are restricted."""
+
+    def store(self, value: Tensor, place: int) -> Nested:
+        """Store a result, and how it was computed."""
+        placed = super().store(value, place)
+        self.find_result(placed).made_by = self.maker
+        return placed
 
     @property
     def memo(self) -> Memo:
@@ -138,7 +147,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     programs = [_find_program(worker, id, sender) for id in message.plans]
     operation = _find_operation(framework, programs, message)
     execution = _Execution(worker, framework, operation.op, sender)
-    execution.operation, execution.seed = operation, seed
+    execution.operation, execution.seed, execution.maker = operation, seed, None
     company = execution.company = getattr(message, "company", None)
     execution.result, execution.count = message.result, count
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
@@ -322,6 +331,8 @@ class LoopOp:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
+        if execution.status & RESTRICTED:
+            execution.maker = self._describe(execution, (weights, correction, *fixed))
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
@@ -338,6 +349,28 @@ class LoopOp:
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
         return turns.run(loop)
+
+    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None]) -> Maker:
+        """Return how the results are computed: by which program, on which data, from what the sender supplied."""
+        data = execution.args[2 + self.fixed :]
+        datasets = [data[start : start + self.parts] for start in range(0, len(data), self.parts)]
+        lengths = [len(dataset[0]) for dataset in datasets]
+        used = self.settings.divide(sum(lengths)).end
+        described = {
+            "parameters": self.shape.layout.parameters,
+            "samples": used,
+            "weighted": self.is_training,
+            "clip": self.settings.clip,
+            "privacy": None,
+        }
+        program = (
+            "train" if self.is_training else "evaluate",
+            tuple(digests.of(loss.program) for loss in self.losses),
+            (self.parts, self.fixed, len(self.shape.parameters)),
+            tuple(sorted(self.settings.write().items())),
+            execution.seed is not None,
+        )
+        return describe_loop(execution, program, supplied, described, datasets)
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a context for the random numbers of a turn.

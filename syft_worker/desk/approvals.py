@@ -26,7 +26,7 @@ from syft_core.pictures.tables import one_line, text_table
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
-from syft_core.workers.seeing.ledger import Grant
+from syft_core.workers.seeing.ledger import Grant, describe_value
 from syft_worker.desk.errors import ApprovalError
 from syft_worker.desk.patterns import cover, describe_forms, parse_forms
 from syft_worker.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
@@ -422,7 +422,8 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
 
     own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
-    return {"user": request.peer.user or "", "form": request.forms, "computed_from": tags}
+    forms = ", ".join([describe_value(requested.copy.value) for requested in request.objects])
+    return {"user": request.peer.user or "", "form": forms, "computed_from": tags}
 
 
 def read_conditions(name: str, table: Mapping[str, Json]) -> Table:

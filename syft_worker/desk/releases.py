@@ -11,7 +11,7 @@ from syft_core.workers.party.store import Sources
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import describe_value, split_failures, tags_of
 from syft_worker.desk.approvals import Candidate, StandingApproval, StandingApprovals
-from syft_worker.desk.history import Released, ReleaseHistory, name_sources
+from syft_worker.desk.history import Released, ReleaseHistory, name_sources, omit_makers
 from syft_worker.desk.requests import ReleaseRequest, ReleaseRequests
 
 RULE = "owner approves"
@@ -69,7 +69,7 @@ class Releases:
 
 
 def _describe(peer: Peer, forms: str, sources: Sources) -> Released:
-    return Released(str(peer), forms, name_sources(map(tags_of, split_failures(sources)[0])))
+    return Released(str(peer), omit_makers(forms), name_sources(map(tags_of, split_failures(sources)[0])))
 
 
 def releases_of(worker: Worker) -> Releases:

@@ -95,6 +95,10 @@ class Operand(NamedTuple):
     tags: tuple[str, ...]
     """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
     shape: tuple[int, ...]
+    is_whole: bool = False
+    """Whether it is an object that the worker's owner has published, unchanged, or was arranged from such objects."""
+    arrangement: str = ""
+    """The digest of how it was arranged; empty if it was not."""
 
 
 class Maker(NamedTuple):
@@ -107,6 +111,9 @@ class Maker(NamedTuple):
     """The operands that this worker provided."""
 
     def __str__(self) -> str:
+        if len(self.parties) == 1:  # The worker's own code: digests are shortened, and the rest is in its digest.
+            found = dict(self.options)
+            return f"{self.protocol}(program={str(found.get('program'))[:6]}…, samples={found.get('samples')})"
         options = ", ".join([f"{name}={value!r}" for name, value in self.options])
         return f"{self.protocol}({options}) among {len(self.parties)} parties"
 
@@ -131,7 +138,7 @@ class Stored:
     touched = False
     """Whether an operation has changed it since it was published."""
     made_by: Maker | None = None
-    """The protocol that computed it, if that limits what the object reveals; None after any change."""
+    """The protocol, or the code of the worker, that computed it, if rules may ask for that; None after any change."""
     fetched_by: Peer | None = None
     """The peer that is fetching it, until the reply has been encoded."""
     giver: Peer | None = None
@@ -685,6 +692,24 @@ class ObjectStore:
         if type(part) is str:
             found |= {id for id, entry in self._described.items() if part in (entry.description or "")}
         return found
+
+
+ARRANGE = "arrange"
+"""The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
+
+
+def describe_operand(entry: Stored, operand: object = None) -> Operand:
+    """Return what a maker says about an operand: an object, or an attribute of it."""
+    shape = tuple(getattr(entry.value, "shape", ()))
+    is_itself = operand is None or operand is plain_end(entry.value)
+    maker = entry.made_by
+    if maker is not None and maker.protocol == ARRANGE:
+        tags = tuple(sorted({tag for each in maker.operands for tag in each.tags}))
+        is_whole = is_itself and all(each.is_whole for each in maker.operands)
+        return Operand(tags, shape, is_whole, str(dict(maker.options).get("program")))
+    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
+    is_whole = is_itself and entry.is_as_loaded and entry.published and entry.publisher is None
+    return Operand(tags, shape, is_whole)
 
 
 def lineage_of(parents: Sequence[Stored]) -> Lineage:
