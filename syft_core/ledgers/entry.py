@@ -137,15 +137,6 @@ class EntryList:
         self.departures = 0
         """The number of objects that have left since the start."""
 
-    @classmethod
-    def collect(cls, owner: str, entries: Iterable[Entry]) -> EntryList:
-        """Return the departures among entries, for instance among those of a file."""
-        departed = [entry for entry in entries if entry.event in DEPARTURES]
-        found = EntryList(owner, len(departed))
-        found._lines.extend(departed)
-        found.departures = len(departed)
-        return found
-
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._lines)
 

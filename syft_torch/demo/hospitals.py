@@ -15,9 +15,11 @@ from syft_core.exceptions import SyftError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.ledgers.entry import DEPARTURES, Entry
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.values import Json, Table
+from syft_core.values import Table
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
+from syft_sums.keys import MemberKey
+from syft_sums.studies import studies_of
 from syft_torch.demo.patients import OUTCOMES, Rows, write_patients
 from syft_worker.certificates import make_certificates
 from syft_worker.config import PeerConfig, WorkerConfig, read_config
@@ -53,10 +55,14 @@ class Hospital:
 
 @contextmanager
 def start_hospitals(
-    hook: FrameworkHook, folder: Path, clinics: Mapping[str, tuple[str, Rows]], rules: Table, in_process: bool
+    hook: FrameworkHook, folder: Path, clinics: Mapping[str, tuple[str, Rows]], rule: Table, in_process: bool
 ) -> Iterator[list[Hospital]]:
-    """Start a hospital for each clinic, and stop all of them at the end, whatever happens."""
-    files = {name: _write_hospital(folder / name, name, patients, rules) for name, (_, patients) in clinics.items()}
+    """Start a hospital for each clinic, and stop all of them at the end, whatever happens.
+
+    The owners know each other's keys, and all have the same rule for sums.
+    """
+    keys = {name: _write_hospital(folder / name, patients) for name, (_, patients) in clinics.items()}
+    files = {name: _write_config(folder / name, name, keys, rule) for name in clinics}
     with ExitStack() as stack:
         places: Sequence[Place]
         if in_process:
@@ -69,29 +75,26 @@ def start_hospitals(
         ]
 
 
-def _write_hospital(folder: Path, name: str, patients: Rows, rules: Table) -> Path:
-    """Write what the owner of a hospital has: patients, certificates, tokens and the configuration."""
+def _write_hospital(folder: Path, patients: Rows) -> str:
+    """Write what the owner of a hospital has: patients, a certificate and a key; return the fingerprint of the key."""
     make_certificates(folder / "certs", [HOST], [])
     write_patients(folder / "patients.csv", patients)
-    config = folder / "worker.toml"
-    config.write_text(_write_config(name, rules), encoding="utf-8")
-    return config
+    (folder / "store").mkdir(mode=0o700)
+    return MemberKey.load(folder / "store" / "key").fingerprint
 
 
-def _write_config(name: str, rules: Table) -> str:
+def _write_config(folder: Path, name: str, keys: Table, rule: Table) -> Path:
     lines = [
         f'id = "{name}"', "port = 0", "threads = 1", 'log_level = "error"',
         'cert = "certs/server.pem"', 'key = "certs/server.key"', 'token_file = "tokens.json"',
-        'ledger = "ledger.jsonl"', "", "[[data]]", 'file = "patients.csv"', 'tags = ["#patients"]', "private = []",
+        'ledger = "ledger.jsonl"', 'store = "store"', "", "[[data]]", 'file = "patients.csv"', 'tags = ["#patients"]', "private = []",
         f"schema.outcome.categories = {json.dumps(OUTCOMES)}",
     ]  # fmt: skip
-    for table, keys in rules.items():
-        lines += ["", f"[{table}]", *[f"{key} = {_write_value(value)}" for key, value in keys.items()]]
-    return "\n".join([*lines, ""])
-
-
-def _write_value(value: Json) -> str:
-    return json.dumps(value)  # TOML writes texts, numbers and lists in the same way.
+    for title, table in (("members", keys), ("aggregates", rule)):  # TOML writes such values as JSON does.
+        lines += ["", f"[{title}]", *[f"{key} = {json.dumps(value)}" for key, value in table.items()]]
+    file = folder / "worker.toml"
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return file
 
 
 # --- in this process
@@ -103,8 +106,9 @@ def _build_worker(hook: FrameworkHook, file: Path, stack: ExitStack) -> Place:
     stack.callback(ledger.close)
     worker = VirtualWorker(hook, id=config.id, ledger=ledger, serialize=True)
     worker.load_data(load(config.data, hook))
-    for name, conditions in config.rules.items():
-        worker.allow(name, by=f"the owner of {config.id}", **conditions)
+    studies = studies_of(worker)
+    studies.key_file = file.parent / "store" / "key"
+    studies.configure(config.members, config.aggregates)
     return worker
 
 

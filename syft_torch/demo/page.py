@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
@@ -9,13 +10,17 @@ from typing import NamedTuple
 
 from syft_core.demo.page import DemoPage
 from syft_core.demo.screen import Screen
-from syft_core.ledgers.entry import Entry, EntryList
+from syft_core.ledgers.entry import Entry
 from syft_core.pictures.lines import draw_lines
-from syft_core.pictures.tables import html_table
+from syft_core.pictures.tables import html_table, one_line
 from syft_core.workers.seeing.trace import Trace
 from syft_torch.demo.hospitals import Hospital
 from syft_torch.demo.patients import PATIENTS, TESTED
 
+WHO = (
+    "From the ledgers of the hospitals; the lines of all rounds are counted. The data scientist has the sums, and no "
+    "hospital has seen a result of another one."
+)
 HEADER = ("times", "what left", "computed from", "who got it", "why")
 
 
@@ -29,10 +34,13 @@ class Departures(NamedTuple):
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """The rows of a table, one for each kind of departure."""
-        return [
-            (times, form, sources, who, reason)
-            for times, who, form, sources, _, reason in EntryList.collect(self.hospital, self.entries).kinds()
-        ]
+        counted = Counter(map(_describe, self.entries))
+        return [(str(times), *kind) for kind, times in counted.items()]
+
+    @property
+    def outside(self) -> int:
+        """How many departures were computed from patients, and were not in a sum of several workers."""
+        return sum(1 for entry in self.entries if any(entry.names) and entry.sum is None)
 
     @property
     def records(self) -> int:
@@ -40,18 +48,31 @@ class Departures(NamedTuple):
         return sum(1 for entry in self.entries if entry.sources == (entry.id,))
 
 
+def _describe(entry: Entry) -> tuple[str, str, str, str]:
+    """Return the cells of a departure, which are the same in each round."""
+    sources = ", ".join(sorted(set(filter(None, entry.names)))) or "nothing of this hospital"
+    if entry.sum is None:
+        return one_line(entry.form), sources, one_line(entry.user), one_line(entry.reason)
+    noise = "" if entry.sum["noise"] == "none" else f", with noise: {entry.sum['noise']}"
+    what = f"{entry.form.partition(' of ')[0]}, only in the sum of {len(entry.sum['list'])} workers{noise}"
+    return what, one_line(sources), one_line(entry.user), f"rule {one_line(entry.rule)}"
+
+
 def show_departures(screen: Screen, hospitals: Sequence[Hospital], number: int) -> list[Departures]:
     """Show what left each hospital, from its ledger; return it."""
     screen.title(f"{number}. What left each hospital")
     screen.text(
-        "Everything that leaves is a line in the ledger of the hospital, on its disk, before it leaves. Equal lines "
-        "are counted here:"
+        "Everything that leaves is a line in the ledger of the hospital, on its disk, before it leaves. The lines of all "
+        "rounds are counted here:"
     )
     found = [Departures(hospital.name, hospital.clinic, hospital.read_departures()) for hospital in hospitals]
     for departures in found:
         screen.text(f"{departures.hospital}, the {departures.clinic}:")
         screen.table(HEADER, departures.rows)
-    screen.text(f"Rows of patients that left a hospital: {sum(departures.records for departures in found)}.")
+    screen.text(
+        f"Rows of patients that left a hospital: {sum(each.records for each in found)}. Results that were computed from "
+        f"patients and left outside a sum: {sum(each.outside for each in found)}."
+    )
     return found
 
 
@@ -84,10 +105,12 @@ def write_page(
         partial(draw_lines, lines, percent=True, muted=muted),
     )
     tables = "".join(html_table(f"{found.hospital}, the {found.clinic}", HEADER, found.rows) for found in departures)
-    page.add("Who got what", "From the ledgers of the hospitals; equal lines are counted.", tables)
+    page.add("Who got what", WHO, tables)
     page.add(
         "What each owner has agreed to",
-        "The part of the configuration that decides what leaves; there was no further click.",
+        "The part of the configuration that decides what leaves: whose keys the owner counts, and which program may be "
+        "summed. Each worker checks it by itself. There was no further click. With three members, all three must take "
+        "part in each round.",
         f"<pre>{escape(rule)}</pre>",
     )
     page.add("One round", "The last round of training, message by message.", seen.svg())

@@ -10,9 +10,11 @@ import torch
 from torch import nn, optim
 from torch.nn.functional import cross_entropy
 
+from syft_core.hook.hook import FrameworkHook
 from syft_core.values import Tensor
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_torch import federated as fl
+from syft_worker.data import DataSource, load
 
 COLUMNS = ("pressure", "cholesterol", "glucose", "bmi", "smoking", "oxygen")
 OUTCOMES = ("well", "ill")
@@ -51,9 +53,29 @@ def make_model(seed: int) -> nn.Module:
         return nn.Sequential(nn.Linear(len(COLUMNS), 16), nn.ReLU(), nn.Linear(16, len(OUTCOMES)))
 
 
-def make_trainer(model: nn.Module, data: fl.FederatedDataset) -> fl.FederatedTrainer:
+def make_trainer(
+    model: nn.Module, data: fl.FederatedDataset, aggregation: fl.SecureAggregation | None = None
+) -> fl.FederatedTrainer:
     """Return a trainer: each worker goes through its patients once a round, in batches of 32."""
-    return fl.FederatedTrainer(model, cross_entropy, lambda p: optim.SGD(p, lr=0.2), data, epochs=1, batch_size=32)
+    return fl.FederatedTrainer(
+        model, cross_entropy, lambda p: optim.SGD(p, lr=0.2), data, epochs=1, batch_size=32, aggregation=aggregation
+    )
+
+
+def find_data(*workers: Tensor) -> fl.FederatedDataset:
+    """Return the patients of workers."""
+    return fl.find("#patients", label="outcome", workers=list(workers))
+
+
+def find_program(hook: FrameworkHook, folder: Path, seed: int) -> str:
+    """Return the digest of the program, which is developed on patients that are made up."""
+    write_patients(folder / "patients.csv", make_patients(PATIENTS, None, torch.Generator().manual_seed(0)))
+    worker = VirtualWorker(hook, id="rehearsal")
+    table = {"file": "patients.csv", "tags": ["#patients"], "schema": {"outcome": {"categories": list(OUTCOMES)}}}
+    worker.load_data(load([DataSource.from_table(table, folder)], hook))
+    digest = make_trainer(make_model(seed), find_data(worker)).program
+    hook.local_worker.remove_worker_from_registry("rehearsal")
+    return digest
 
 
 def compute_accuracy(model: nn.Module, patients: Rows) -> float:

@@ -27,6 +27,8 @@ from syft_torch.demo.patients import (
     TESTED,
     Rows,
     compute_accuracy,
+    find_data,
+    find_program,
     make_model,
     make_patients,
     make_trainer,
@@ -48,26 +50,21 @@ def run(screen: Screen, hook: FrameworkHook, options: DemoOptions) -> None:
     clinics = {name: (clinic, people[name]) for name, clinic in CLINICS.items()}
     with tempfile.TemporaryDirectory(prefix="syft-core-demo-") as folder:
         _show_start(screen, options.in_process)
-        with start_hospitals(hook, Path(folder), clinics, RULES, options.in_process) as hospitals:
+        rule = make_rule(find_program(hook, Path(folder), options.seed))
+        with start_hospitals(hook, Path(folder), clinics, rule, options.in_process) as hospitals:
             _show_hospitals(screen, hospitals)
             _show_rule(screen, hospitals[0])
             model, together, seen = _show_training(screen, hospitals, test, options.seed)
             curves = {"together": together, **_show_comparison(screen, hook, people, test, options.seed, together)}
             _show_encrypted(screen, hospitals, model, make_patients(DIAGNOSED, None, rng))
             departures = show_departures(screen, hospitals, 6)
-            rule = _read_rule(hospitals[0])
-    write_page(screen.page, curves, list(people), departures, rule, seen)
+            text = _read_rule(hospitals[0])
+    write_page(screen.page, curves, list(people), departures, text, seen)
 
 
-RULES: Table = {
-    "rules.study": {
-        "user": USER,
-        "computed_from": ["#patients"],
-        "form": "Tensor[146], Tensor[] float64",
-        "count": ROUNDS,
-    }
-}
-"""What each owner writes into the configuration of the worker."""
+def make_rule(program: str) -> Table:
+    """Return the rule that each owner writes into the configuration of the worker."""
+    return {"user": USER, "computed_from": ["#patients"], "programs": [program], "at_least": 3, "count": ROUNDS}
 
 
 def _show_start(screen: Screen, in_process: bool) -> None:
@@ -104,16 +101,22 @@ def _show_hospitals(screen: Screen, hospitals: Sequence[Hospital]) -> None:
 def _show_rule(screen: Screen, hospital: Hospital) -> None:
     screen.title("3. One rule of each owner")
     screen.text(
-        "Nothing that is computed from private patients leaves a hospital, unless its owner agrees. Each owner has "
-        "written one rule into the configuration of the worker, and clicks on nothing after that:"
+        "Nothing that is computed from private patients leaves a hospital, unless its owner agrees. Each owner has looked "
+        "at your program, exchanged the fingerprint of a key with the other two, and written one rule into the "
+        "configuration of the worker. There are no clicks after that:"
     )
     screen.source(_read_rule(hospital))
+    screen.text(
+        "A result leaves only inside a sum over at least three workers whose keys the owner has listed. Each worker "
+        "checks that by itself, and adds random numbers that cancel only in the sum. With three members, all three must "
+        "take part in every round, to its end."
+    )
 
 
 def _read_rule(hospital: Hospital) -> str:
     """Return the part of the configuration that decides what leaves."""
     text = hospital.config.read_text(encoding="utf-8")
-    return text[text.index(f"[{next(iter(RULES))}]") :]
+    return text[text.index("[members]") :]
 
 
 # --- training
@@ -131,8 +134,8 @@ def _show_training(
     screen.text("The model and the loss are torch's own; the loop runs at the hospitals:")
     screen.source(get_source(make_trainer))
     screen.text(f"After each round, you try the model on {TESTED:,} patients that none of the hospitals has:")
-    data = fl.find("#patients", label="outcome", workers=[hospital.location for hospital in hospitals])
-    trainer = make_trainer(make_model(seed), data)
+    data = find_data(*[hospital.location for hospital in hospitals])
+    trainer = make_trainer(make_model(seed), data, fl.SecureAggregation(study="demo", colluding=1))
     found = [compute_accuracy(trainer.model, test)]
     screen.progress("untrained", found[0], f"{found[0]:.1%} right")
     for number in range(1, ROUNDS + 1):

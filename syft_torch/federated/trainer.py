@@ -27,6 +27,8 @@ from syft_torch.federated.forms import DataForms
 from syft_torch.federated.history import History, Row
 from syft_torch.federated.hosted import choose_engine
 from syft_torch.federated.loops import Settings
+from syft_torch.federated.losses import digests
+from syft_torch.federated.makers import describe_program, digest
 from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
 from syft_torch.federated.progress import RunLine
@@ -249,6 +251,15 @@ class FederatedTrainer:
         """A copy of the weights, as one flat tensor: the parameters, then the buffers that training changes."""
         self._refresh()
         return self._recorded.read_weights()
+
+    @property
+    def program(self) -> str:
+        """The digest of what workers run in a round, by which their owners approve it: loss, settings and roles."""
+        self._refresh()
+        job, recorded = self._job, self._recorded.recorded
+        programs = [digests.of(program) for program in job.train.known]
+        sizes = job.parts, len(job.fixed), recorded.parameters
+        return digest(describe_program("train", programs, *sizes, job.settings.write(), self.options.shuffle))
 
     # --- evaluation, pages and files
 
