@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from syft_sums.contribution import Contribution
 
 MAX_OPEN = 4
-"""How many rounds of a user may be open at a time."""
+"""How many rounds of a user may be open at a time; a new one ends the oldest, with or without a sum."""
 ROUND_SECONDS = 3600.0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from syft_core.values import Nested
 
 if TYPE_CHECKING:
-    from syft_torch.federated.aggregation import SecureAggregation
+    from syft_torch.federated.aggregation import SecureAggregation, release_only_aggregates
     from syft_torch.federated.averages import WeightedMean
     from syft_torch.federated.dataloader import FederatedDataLoader, default_collate
     from syft_torch.federated.dataset import BaseDataset, FederatedDataset, PointerDataset, dataset_federate, find
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "aggregation": "SecureAggregation",
+    "aggregation": "SecureAggregation release_only_aggregates",
     "averages": "WeightedMean",
     "dataloader": "FederatedDataLoader default_collate",
     "dataset": "BaseDataset FederatedDataset PointerDataset dataset_federate find",
@@ -110,6 +110,7 @@ __all__ = [
     "histogram",
     "iris_data_partial",
     "mean",
+    "release_only_aggregates",
     "scale_model",
     "sum",
     "train_test_split",

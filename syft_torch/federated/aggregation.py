@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +12,11 @@ import torch
 
 from syft_core.location import Location
 from syft_core.peer import Id
-from syft_core.values import Tensor
+from syft_core.values import Table, Tensor
 from syft_sums.client import SumResult, SumStudy
 from syft_sums.errors import SumError
 from syft_sums.evidence import write_evidence
+from syft_sums.studies import release_only_aggregates
 from syft_torch.federated.clients import Client, Clients, PopulationClients
 from syft_torch.federated.engines import Acceptance, Engine, explain, run_on_each
 from syft_torch.federated.errors import FederatedError
@@ -23,6 +24,8 @@ from syft_torch.federated.layout import Layout, Remade
 from syft_torch.federated.options import Options
 from syft_torch.federated.rounds import Collected, MakeTask, Rounds, write_reasons
 from syft_torch.federated.strategies import Strategy, Update, uses_mean
+
+__all__ = ["SecureAggregation", "release_only_aggregates"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +48,8 @@ class SecureAggregation:
         if type(colluding) is not int or colluding < 0:
             raise FederatedError.trainer(f"colluding is {colluding!r}", "pass an integer that is not negative")
         self.study, self.colluding = study, colluding
-        self.results: list[SumResult] = []
-        """What has been summed, in order."""
+        self.evidence: list[Table] = []
+        """What the workers have signed in each sum, in order."""
         self._studies: dict[frozenset[Id], SumStudy] = {}
 
     def open(self, locations: Iterable[Location]) -> SumStudy:
@@ -102,12 +105,17 @@ class SecureAggregation:
             found = study.sum(study.next_round, dict(results), weights="samples")
         except SumError as error:
             raise fail(str(error)) from error
-        self.results.append(found)
-        return found
+        members = tuple([worker for worker in results if worker in found.members])
+        self.evidence.append(found.evidence)
+        return replace(found, members=members)
 
     def write_evidence(self, path: str | Path) -> None:
         """Write what the workers have signed in each sum to a file."""
-        write_evidence(path, [found.evidence for found in self.results])
+        write_evidence(path, self.evidence)
+
+    def restore(self, evidence: Sequence[Table]) -> None:
+        """Add what workers have signed in earlier sums of a run that continues."""
+        self.evidence[:0] = [each for each in evidence if each not in self.evidence]
 
     def __repr__(self) -> str:
         return f"SecureAggregation({self.study!r}, colluding={self.colluding})"
@@ -168,17 +176,18 @@ class SummedRounds(Rounds):
             task = make_task(client, weights, number)
             return client.keep_training(task.job, task.find_weights, task.seed)
 
-        found, lost = self._aggregation.sum(self._clients, train, partial(FederatedError.no_sum, number), self._least)
+        fail = partial(FederatedError.no_sum, number)
+        found, lost = self._aggregation.sum(self._clients, train, fail, self._least)
         del kept
         update = self._read(acceptance.layout, found)
         fault = acceptance.find_fault(update)
         if fault is not None:
             raise FederatedError.no_sum(number, f"the sum is not usable: {fault}")
-        return Summed(weights, [update], lost, len(self._clients), tuple(found.members))
+        return Summed(weights, [update], lost, len(self._clients), found.members)
 
     def _read(self, layout: Layout, found: SumResult) -> Update:
         means = read_vector(found) / found.samples
         difference = means[: layout.total].to(layout.dtype)
-        # Workers count batches; the sum over workers is not known, and their mean is the count of each if all are alike.
+        # Counts of batches are added up; the sum has them weighted by samples, so it is exact for equal counts.
         difference[layout.counts] = (means[layout.counts] * len(found.members)).round().to(layout.dtype)
         return Update(self._aggregation.study, difference, int(found.samples), float(means[-1]))

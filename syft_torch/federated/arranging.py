@@ -8,7 +8,6 @@ that the worker has drawn, and sums over it cannot be compared to find out what 
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
@@ -25,10 +24,13 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import ARRANGE, Maker, Source, describe_operand
 from syft_core.workers.party.worker import Worker
+from syft_sums.studies import studies_of
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.makers import digest
 from syft_torch.federated.operations import OwnExecution, prepare, require_rows, run
 
+MIN_ROWS = 10
+"""Minimum number of rows of both halves of private data, if sums over them may leave."""
 Compute = Callable[..., "list[Tensor]"]
 
 
@@ -62,8 +64,16 @@ class Arrange(Message):
 # --- steps
 
 
+class Arrangement:
+    """The base class of steps."""
+
+    def keeps_whole(self, execution: OwnExecution) -> bool:
+        """Return whether sums over the results may be compared with sums over the data: they differ by no few rows."""
+        return True
+
+
 @dataclass(frozen=True)
-class Columns:
+class Columns(Arrangement):
     """Make the inputs and the targets of columns of a table; its schema is that of the worker."""
 
     name: ClassVar[str] = "columns"
@@ -120,7 +130,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Fill:
+class Fill(Arrangement):
     """Put a number for each column in place of missing values."""
 
     name: ClassVar[str] = "fill"
@@ -137,7 +147,7 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Arrangement):
     """Subtract a number from each column, and divide it by another."""
 
     name: ClassVar[str] = "scale"
@@ -161,7 +171,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Half:
+class Half(Arrangement):
     """One half of the rows: those for training, or those for testing."""
 
     name: ClassVar[str] = "half"
@@ -191,6 +201,12 @@ class Half:
             order = _shuffle(f"{self.seed}/{worker.id}", rows)
         chosen = (order[:tested] if self.is_test else order[tested:]).sort().values
         return lambda *parts: [part.index_select(0, chosen.to(part.device)) for part in parts]
+
+    def keeps_whole(self, execution: OwnExecution) -> bool:
+        """Return whether both halves have enough rows: the sum over one is that over all data without the other."""
+        rows = len(execution.args[0])
+        tested = round(rows * self.test_size)
+        return min(tested, rows - tested) >= MIN_ROWS
 
 
 Step = Columns | Fill | Scale | Half
@@ -240,12 +256,13 @@ class Splits:
     """The halves of a worker's restricted data: drawn once, from a secret of its own, with one share for each dataset.
 
     With two shares of one dataset, a sender could find out what the rows between both add to a sum. After a restart,
-    another share has another order, so that its halves say nothing about single rows either.
+    the same share has the same order, and another one an order of its own, so that two halves never differ by few rows.
+    The secret follows from the key of the worker: with a new key, data is split anew.
     """
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._secret = secrets.token_bytes(32)
+        self._secret = b""
         self._known: dict[tuple[int, int], int] = {}
         """How many rows are for testing, by the serial number of a published source and the number of rows."""
 
@@ -258,8 +275,9 @@ class Splits:
                 raise FederatedError.other_split(self._worker.id, known, rows)
         for serial in published:
             self._known[serial, rows] = tested
-        text = f"split {rows} {tested}".encode()
-        stream = hashlib.shake_256(self._secret + text).digest(8 * rows)
+        if not self._secret:  # A signature of this key that depends on the text alone, which nobody else asks for.
+            self._secret = studies_of(self._worker).key.sign(b"syft-core: the order of rows in splits")
+        stream = hashlib.shake_256(self._secret + f"split {rows} {tested}".encode()).digest(8 * rows)
         return torch.frombuffer(bytearray(stream), dtype=torch.int64).argsort()
 
     def forget(self, peer: Id) -> None:
@@ -279,6 +297,8 @@ def arrange(worker: Worker, message: Arrange, sender: Peer) -> Nested:
         if not execution.status & RESTRICTED:
             return None
         operands = tuple(map(describe_operand, execution.parents, execution.operands))
+        if not step.keeps_whole(execution):
+            operands = tuple([operand._replace(is_whole=False) for operand in operands])
         inner = [operand.arrangement for operand in operands]
         options = ("program", digest((*program, place, *inner))), ("samples", len(execution.args[0]))
         return Maker(ARRANGE, options, (worker.id,), operands)

@@ -312,7 +312,9 @@ class FederatedTrainer:
 
     def _save(self, path: Path) -> None:
         weights, departures = self._recorded.read_weights(), self._departures.dump()
-        run = checkpoints.RunState(weights, self.history, departures, self._rounds.starts, self._watch.best_weights)
+        evidence = () if self.aggregation is None else self.aggregation.evidence
+        done = self.history, departures, self._rounds.starts, self._watch.best_weights
+        run = checkpoints.RunState(weights, *done, evidence)
         checkpoints.save_run(path, self._identify(), self.strategy, run)
 
     def _restore(self, path: Path, done: int) -> None:
@@ -321,6 +323,8 @@ class FederatedTrainer:
         self._recorded.set_weights(run.weights)
         self.history.rows, self._rounds.starts = run.history.rows, run.starts
         self._departures.load(run.departures)
+        if self.aggregation is not None:
+            self.aggregation.restore(run.evidence)
         self._watch.begin(self.history.rows[done:], run.best)
         self._schedule.begin(self.history.losses)
         self._refresh()

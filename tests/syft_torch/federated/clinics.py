@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import syft_core as sy
 from syft_core.workers.seeing.ledger import Ledger
 from syft_torch import federated as fl

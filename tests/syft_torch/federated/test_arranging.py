@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,6 +144,18 @@ def test_a_half_may_be_split_again_in_one_way(bob: Any, table: Any) -> None:
         arrange_there(Half(0.3, True), half)
 
 
+def test_a_worker_that_was_started_again_draws_the_same_rows(hook: Any, tmp_path: Path) -> None:
+    found = []
+    for key in ("key", "key", "new key"):
+        worker = sy.VirtualWorker(hook, id="carol")
+        worker.studies.key_file = tmp_path / key
+        worker.load_data([make_table()])
+        found.append(ages(worker, arrange_there(Half(0.25, True), select(worker.search("#patients")[0]))))
+        hook.local_worker._known_workers.pop("carol")
+
+    assert found[0] == found[1] != found[2]
+
+
 def test_another_share_has_another_order(bob: Any) -> None:
     splits = Splits(bob)
 
@@ -162,6 +175,16 @@ def test_an_arrangement_of_whole_data_is_whole(bob: Any, table: Any) -> None:
     for pointer in (inputs, targets, half):
         (operand, *_) = maker_of(bob, pointer).operands
         assert (maker_of(bob, pointer).protocol, operand.is_whole, operand.tags) == ("arrange", True, ("#patients",))
+
+
+@pytest.mark.parametrize(("share", "is_whole"), [(0.25, True), (0.225, False), (0.775, False), (0.75, True)])
+def test_halves_of_few_rows_are_not_whole(bob: Any, table: Any, share: float, is_whole: bool) -> None:
+    """The sum over 31 of 40 rows shows the other nine, next to the sum over all."""
+    for is_test in (True, False):
+        (half, *_) = arrange_there(Half(share, is_test), select(table))
+        assert maker_of(bob, half).operands[0].is_whole is is_whole
+        (scaled,) = arrange_there(Scale(torch.tensor([[0.0, 0.0], [2.0, 1.0]])), [half])
+        assert maker_of(bob, scaled).operands[0].is_whole is is_whole
 
 
 def test_rows_that_the_sender_chose_are_not_whole(bob: Any, table: Any) -> None:
