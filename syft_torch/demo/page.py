@@ -21,6 +21,10 @@ WHO = (
     "From the ledgers of the hospitals; the lines of all rounds are counted. The data scientist has the sums, and no "
     "hospital has seen a result of another one."
 )
+ROUND = (
+    "The last round of training, message by message. What leaves is masked by numbers that are random on their own, and "
+    "add up to nothing as soon as all three hospitals have taken part."
+)
 HEADER = ("times", "what left", "computed from", "who got it", "why")
 
 
@@ -110,10 +114,10 @@ def write_page(
         "What each owner has agreed to",
         "The part of the configuration that decides what leaves: whose keys the owner counts, and which program may be "
         "summed. Each worker checks it by itself. There was no further click. With three members, all three must take "
-        "part in each round.",
+        "part in each round. If one of them works together with the data scientist, a sum hides a result among two.",
         f"<pre>{escape(rule)}</pre>",
     )
-    page.add("One round", "The last round of training, message by message.", seen.svg())
+    page.add("One round", ROUND, seen.svg())
     page.footer = (
         "The patients are made up. What is protected, and what is not, is in docs/security.md: a model reveals "
         "something about the patients it was trained on."

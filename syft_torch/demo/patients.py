@@ -58,7 +58,13 @@ def make_trainer(
 ) -> fl.FederatedTrainer:
     """Return a trainer: each worker goes through its patients once a round, in batches of 32."""
     return fl.FederatedTrainer(
-        model, cross_entropy, lambda p: optim.SGD(p, lr=0.2), data, epochs=1, batch_size=32, aggregation=aggregation
+        model,
+        cross_entropy,
+        lambda p: optim.SGD(p, lr=0.2),
+        data,
+        epochs=1,
+        batch_size=32,
+        aggregation=aggregation,
     )
 
 

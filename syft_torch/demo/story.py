@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import tempfile
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -122,6 +123,12 @@ def _read_rule(hospital: Hospital) -> str:
 # --- training
 
 
+def _read_call(function: Callable[..., object]) -> str:
+    """Return the source of the call that a function returns."""
+    _, _, source = get_source(function).partition("    return ")
+    return textwrap.dedent(f"    {source}")
+
+
 def train_round(trainer: fl.FederatedTrainer) -> None:
     """Train for one round: each hospital trains the model on its patients."""
     trainer.fit(1, progress=False)
@@ -132,7 +139,8 @@ def _show_training(
 ) -> tuple[nn.Module, list[float], Trace]:
     screen.title("4. Train where the patients are")
     screen.text("The model and the loss are torch's own; the loop runs at the hospitals:")
-    screen.source(get_source(make_trainer))
+    screen.source('aggregation = fl.SecureAggregation(study="demo", colluding=1)')
+    screen.source(f"trainer = {_read_call(make_trainer)}")
     screen.text(f"After each round, you try the model on {TESTED:,} patients that none of the hospitals has:")
     data = find_data(*[hospital.location for hospital in hospitals])
     trainer = make_trainer(make_model(seed), data, fl.SecureAggregation(study="demo", colluding=1))

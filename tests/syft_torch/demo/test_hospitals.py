@@ -10,24 +10,29 @@ torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import GetNotPermittedError, WorkerError  # noqa: E402  # torch may be missing
 from syft_torch.demo.hospitals import USER, start_hospitals  # noqa: E402  # the same
-from syft_torch.demo.patients import make_patients  # noqa: E402  # the same
+from syft_torch import federated as fl  # noqa: E402  # the same
+from syft_torch.demo.patients import find_data, make_patients  # noqa: E402  # the same
 
-CLINICS = {"north": ("heart clinic", make_patients(8, 0, torch.Generator().manual_seed(1)))}
-RULES = {"rules.sums": {"user": USER, "computed_from": ["#patients"], "form": "Tensor[7]", "count": 1}}
+CLINICS = {
+    name: (f"clinic {place}", make_patients(8, place, torch.Generator().manual_seed(place)))
+    for place, name in enumerate(("north", "east", "south"))
+}
+RULE = {"user": USER, "computed_from": ["#patients"], "any_program": True, "at_least": 3, "count": 1}
 
 
-def test_a_hospital_lets_out_what_its_rule_says_and_writes_it_down(hook: Any, tmp_path: Path) -> None:
+def test_hospitals_let_out_what_their_rule_says_and_write_it_down(hook: Any, tmp_path: Path) -> None:
     hook.local_worker.user = USER
-    with start_hospitals(hook, tmp_path, CLINICS, RULES, in_process=True) as (north,):
-        (patients,) = north.location.search("#patients")
-        total = patients.sum(0)
+    with start_hospitals(hook, tmp_path, CLINICS, RULE, in_process=True) as hospitals:
+        data = find_data(*[hospital.location for hospital in hospitals])
         with pytest.raises(GetNotPermittedError):
-            patients.get()
-        total.get(reason="a table")
+            hospitals[0].location.search("#patients")[0].sum(0).get()
+        total = fl.sum(data, aggregation=fl.SecureAggregation("a table"))
 
-        (left,) = north.read_departures()
+        left = [hospital.read_departures() for hospital in hospitals]
 
-    assert (left.rule, left.names, left.form) == ("sums", ("#patients",), "Tensor[7]")
+    expected = sum(rows.double().sum(0) for _, (rows, _) in CLINICS.values())
+    assert torch.allclose(total.double(), expected, atol=1e-4)
+    assert [(entry.rule, entry.names) for entries in left for entry in entries] == [("aggregates", ("#patients",))] * 3
 
 
 @pytest.mark.slow
@@ -36,7 +41,7 @@ def test_hospitals_that_cannot_start_are_named_and_stopped(hook: Any, tmp_path: 
 
     with (
         pytest.raises(WorkerError, match="cannot start the hospital 'north': its process is not ready; see the lines"),
-        start_hospitals(hook, tmp_path, CLINICS, {"limits": {"memory": 1}}, in_process=False),
+        start_hospitals(hook, tmp_path, CLINICS, {**RULE, "computed_from": ["#nothing"]}, in_process=False),
     ):
         raise AssertionError("it has started")
 
