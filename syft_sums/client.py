@@ -112,13 +112,19 @@ class SumStudy:
         last = [answer[2] for answer in answers.values() if type(answer) is tuple and type(answer[2]) is int]
         return 1 + max([0, *last])
 
-    def sum(self, round: int, results: Mapping[Id, Sequence[int | str]], weights: Weights = "samples") -> SumResult:
+    def sum(
+        self,
+        round: int,
+        results: Mapping[Id, Sequence[int | str]],
+        weights: Weights = "samples",
+        at_least: int = 0,
+    ) -> SumResult:
         """Return the sum of results, by the ids of the workers and of the results there.
 
-        Raise ``SumError`` if too few workers are left; then nothing has left them, or ``resume`` may still find the
-        sum when one of those that are lost is back.
+        Raise ``SumError`` if too few workers are left, fewer than the quorum or ``at_least``; then nothing has left
+        them, or ``resume`` may still find the sum when one of those that are lost is back.
         """
-        found = self._open[round] = _Round(self, round)
+        found = self._open[round] = _Round(self, round, at_least)
         found.join(results, weights)
         found.mask()
         return self.resume(round)
@@ -171,8 +177,8 @@ class _Outcome(NamedTuple):
 class _Round:
     """A round of a study: joined, masked for one list or several, and revealed."""
 
-    def __init__(self, study: SumStudy, number: int) -> None:
-        self._study, self._number = study, number
+    def __init__(self, study: SumStudy, number: int, at_least: int) -> None:
+        self._study, self._number, self._least = study, number, max(study.quorum, at_least)
         self._ready: dict[Id, Ready] = {}
         self._tally: Tally | None = None
         self._lost: dict[Id, str] = {}
@@ -214,7 +220,7 @@ class _Round:
             self._require_quorum("begin a new round when they are back")
             _log.info("round %d: masking again for %d workers", self._number, len(self._ready))
         raise SumError.too_few(
-            self._number, len(self._ready), self._study.size, self._study.quorum, self._list_lost(), "try again"
+            self._number, len(self._ready), self._study.size, self._least, self._list_lost(), "try again"
         )
 
     def reveal(self) -> SumResult:
@@ -268,8 +274,8 @@ class _Round:
         return answers
 
     def _require_quorum(self, advice: str) -> None:
-        if len(self._ready) < self._study.quorum:
-            facts = len(self._ready), self._study.size, self._study.quorum
+        if len(self._ready) < self._least:
+            facts = len(self._ready), self._study.size, self._least
             raise SumError.too_few(self._number, *facts, self._list_lost(), advice)
 
     def _list_lost(self) -> str:

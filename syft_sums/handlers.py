@@ -153,9 +153,7 @@ def _require_new_round(worker: Worker, studies: Studies, key: tuple[str, str, in
     if number <= studies.history.last_rounds.get((user, study), 0):
         raise _refuse(worker, f"it has masked for round {number}, or a later one", "begin a round with a higher number")
     mine = [known for known in studies.rounds if known[0] == user and known != key]
-    for oldest in mine[
-        : max(len(mine) - MAX_OPEN + 1, 0)
-    ]:
+    for oldest in mine[: max(len(mine) - MAX_OPEN + 1, 0)]:
         del studies.rounds[oldest]
 
 

@@ -13,6 +13,8 @@ from syft_core.files import require_secrecy, write_file
 
 KEY_BYTES = 32
 PREFIX = "ed25519:"
+KEY_FILE = "key"
+"""The name of the file in the store of a worker."""
 
 
 class MemberKey:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syft_core.features import Feature
-from syft_core.plugins.hookspecs import RegisterFeature, hookimpl
+from syft_core.plugins.hookspecs import Commands, RegisterFeature, hookimpl
 
 SUMS = Feature(
     name="sums",
@@ -20,3 +20,11 @@ SUMS = Feature(
 def register_features(register: RegisterFeature) -> None:
     """Offer sums of several workers."""
     register(SUMS)
+
+
+@hookimpl
+def register_commands(commands: Commands) -> None:
+    """Add the command that verifies evidence."""
+    from syft_sums import verification  # noqa: PLC0415  # only the command line needs it
+
+    verification.add_parser(commands)

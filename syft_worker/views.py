@@ -21,6 +21,8 @@ from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger, describe_value
+from syft_sums.keys import write_fingerprint
+from syft_sums.studies import Studies, studies_of
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.patterns import LEGEND, count_numbers, describe_forms
 from syft_worker.desk.releases import releases_of
@@ -93,6 +95,7 @@ def overview(
         cards,
         _section("Requests to decide on", _open_requests(requests, query), "nothing of this leaves without you"),
         _section("Rules", _approvals(worker, csrf, query), "what leaves without a decision each time"),
+        _fold("Sums", _sums(studies_of(worker)), query, "sums", "results that leave only with those of other workers"),
         _fold("Decided requests", _closed_requests(requests, query), query, "decided"),
         _fold("Objects", _objects(entries, query), query, "objects", f"{len(entries):,}: names and forms, no values"),
         _fold("Sessions", _sessions(clients, held, query), query, "sessions", f"{len(clients):,}"),
@@ -315,6 +318,24 @@ def _rules(
             what = join([what, " ", element("strong", f"never used: {one_line(why)}", class_="error")])
         rows.append((title, what, *rest, form))
     return join([table(("name", "what", "used", "made by", ""), rows, nothing), pages])
+
+
+def _sums(studies: Studies) -> Html:
+    """Return the key of a worker, the members and rules of its owner, and the last rounds."""
+    members = [(name, ", ".join(map(write_fingerprint, keys))) for name, keys in studies.members.items()]
+    rules = [
+        (rule.name, one_line(rule.describe()), f"{rule.hides_among} workers", str(len(rule.uses)))
+        for rule in studies.rules.values()
+    ]
+    return join(
+        [
+            element("p", f"The key of this worker: {studies.fingerprint}"),
+            table(("member", "key"), members, "no members: give their fingerprints in [members]"),
+            table(("rule", "what", "hides each result among", "rounds"), rules, "no rule: nothing leaves in a sum"),
+            table(("data", "different lists of workers"), studies.describe_changes(), "nothing was summed"),
+            table(studies.HEADER, studies.cells()[::-1][:MAX_ROWS], "no rounds"),
+        ]
+    )
 
 
 def _objects(entries: Sequence[Stored], query: Mapping[str, str]) -> Html:

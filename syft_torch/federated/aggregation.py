@@ -83,12 +83,12 @@ class SecureAggregation:
             least = max(least, study.quorum)
             if len(results) < least:
                 raise fail(f"{len(results)} of {least} needed workers computed a result ({write_reasons(lost)})")
-            found = self._sum(study, results, fail)
+            found = self._sum(study, results, fail, least)
         finally:
             for worker, ids in results.items():
                 for id in ids:
                     clients[worker].location.drop(id)
-        return found, {**lost, **found.lost}
+        return found, {**found.lost, **lost}
 
     def sum_up(self, results: Mapping[Id, Tensor]) -> Tensor:
         """Return the sum of flat tensors, one on each worker."""
@@ -100,9 +100,9 @@ class SecureAggregation:
             _log.warning("a sum is without worker %r: %s", worker, why)
         return read_vector(found)
 
-    def _sum(self, study: SumStudy, results: Mapping[Id, Sequence[Id]], fail: Fail) -> SumResult:
+    def _sum(self, study: SumStudy, results: Mapping[Id, Sequence[Id]], fail: Fail, least: int = 0) -> SumResult:
         try:
-            found = study.sum(study.next_round, dict(results), weights="samples")
+            found = study.sum(study.next_round, results, at_least=least)
         except SumError as error:
             raise fail(str(error)) from error
         members = tuple([worker for worker in results if worker in found.members])
@@ -162,7 +162,9 @@ class SummedRounds(Rounds):
     def __init__(self, options: Options, clients: Clients, aggregation: SecureAggregation) -> None:
         super().__init__(options, clients)
         self._aggregation = aggregation
-        self._least = options.min_results or 0
+        self._options, self._least = options, options.min_results or 0
+        self._attempts = 0
+        """How often the current round was tried."""
         aggregation.open([client.location for client in clients.values()])
 
     def collect(
@@ -172,13 +174,18 @@ class SummedRounds(Rounds):
         weights = Remade(read)
         kept = weights()
 
+        # All have the same seed, because it is a part of the task; another one, so that others may be in the sum.
+        seed = self._options.derive_seed(number, self._attempts)
+        self._attempts += 1
+
         def train(client: Client) -> tuple[int, ...]:
             task = make_task(client, weights, number)
-            return client.keep_training(task.job, task.find_weights, task.seed)
+            return client.keep_training(task.job, task.find_weights, seed)
 
         fail = partial(FederatedError.no_sum, number)
         found, lost = self._aggregation.sum(self._clients, train, fail, self._least)
         del kept
+        self._attempts = 0
         update = self._read(acceptance.layout, found)
         fault = acceptance.find_fault(update)
         if fault is not None:

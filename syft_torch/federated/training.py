@@ -332,7 +332,8 @@ class LoopOp:
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
         if execution.status & RESTRICTED:
-            execution.maker = self._describe(execution, (weights, correction, *fixed))
+            seed = None if execution.seed is None else torch.tensor(execution.seed)
+            execution.maker = self._describe(execution, (weights, correction, *fixed, seed))
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction

@@ -23,10 +23,10 @@ NAMES = ("north", "south", "east", "west", "coast")
 class Hospitals:
     """Workers of one study, and a client called dana."""
 
-    def __init__(self, hook: Any, folder: Path, count: int = 3, **rule: Any) -> None:
+    def __init__(self, hook: Any, folder: Path, size: int = 3, **rule: Any) -> None:
         hook.local_worker.user = "dana"
         self.hook, self.folder = hook, folder
-        self.workers = [self.start(name) for name in NAMES[:count]]
+        self.workers = [self.start(name) for name in NAMES[:size]]
         self.fingerprints = {worker.id: studies_of(worker).fingerprint for worker in self.workers}
         self.rule = {"any_program": True, **rule}
         for worker in self.workers:

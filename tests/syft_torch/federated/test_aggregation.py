@@ -7,9 +7,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from syft_core.exceptions import GetNotPermittedError  # noqa: E402
+from syft_core.exceptions import GetNotPermittedError, WorkerError  # noqa: E402
 from syft_sums.evidence import read_evidence  # noqa: E402
+from syft_sums.messages import JoinSum, MaskSum, RevealSum  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402
+from syft_torch.federated.training import Train  # noqa: E402
+from syft_worker.quotas import QuotaGuard  # noqa: E402
 
 from .clinics import find_data, make_clinics, make_public, read_forms  # noqa: E402
 from .trainers import cross_entropy, gather_options, make_model, make_trainer, sgd  # noqa: E402
@@ -341,3 +344,59 @@ def test_the_evidence_of_a_run_can_be_verified(clinics: list[Any], tmp_path: Pat
 def test_a_trainer_without_sums_has_no_evidence(hook: Any, tmp_path: Path) -> None:
     with pytest.raises(fl.FederatedError, match="its results were not summed; pass `aggregation=fl.SecureAggregation"):
         make_trainer(hook).evidence(tmp_path / "study.syft")
+
+
+# --- lost workers
+
+
+class Failing(QuotaGuard):
+    """The guard of a worker that fails when it gets a message of one kind for the first time."""
+
+    def __init__(self, worker: Any, kind: type, times: int = 1) -> None:
+        super().__init__(worker, {})
+        self._kind, self._left = kind, times
+
+    def handle(self, handler: Any, worker: Any, message: Any, sender: Any) -> Any:
+        if isinstance(message, self._kind) and self._left:
+            self._left -= 1
+            raise WorkerError("cannot answer: the machine is busy")
+        return super().handle(handler, worker, message, sender)
+
+
+@pytest.mark.parametrize(("kind", "is_member"), [(Train, False), (JoinSum, False), (MaskSum, False), (RevealSum, True)])
+def test_a_worker_that_fails_in_any_phase_costs_no_other_one(
+    hook: Any, tmp_path: Path, kind: type, is_member: bool
+) -> None:
+    clinics = make_clinics(hook, tmp_path, counts=(40, 41, 39, 32))
+    trainer = make_summed(clinics)
+    clinics[3].guard = Failing(clinics[3], kind, times=2)
+
+    row = trainer.fit(1)[0]
+
+    assert row.workers == ["w0", "w1", "w2"] + ["w3"] * is_member
+    assert [("w3" in worker, "the machine is busy" in why) for worker, why in row.left_out.items()] == (
+        [] if is_member else [(True, True)]
+    )
+
+
+def test_workers_that_are_needed_are_not_left_out_while_they_mask(hook: Any, tmp_path: Path) -> None:
+    clinics = make_clinics(hook, tmp_path, counts=(40, 41, 39, 32))
+    trainer = make_summed(clinics, min_results=4)
+    clinics[3].guard = Failing(clinics[3], MaskSum)
+
+    with pytest.raises(fl.FederatedError, match="3 of 4 workers are left, and 4 must take part to the end"):
+        trainer.fit(1)
+    assert trainer.fit(1)[0].workers == ["w0", "w1", "w2", "w3"]
+
+
+def test_a_round_that_was_given_up_is_repeated_with_those_who_are_left(hook: Any, tmp_path: Path) -> None:
+    """The same task is not summed over another list, so the round is tried with another order of the samples."""
+    clinics = make_clinics(hook, tmp_path, counts=(40, 41, 39, 32))
+    trainer = make_summed(clinics)
+    for clinic in clinics[2:]:
+        clinic.guard = Failing(clinic, MaskSum)
+    with pytest.raises(fl.FederatedError, match="cannot finish round 1: .*2 of 4 workers are left, and 3 must"):
+        trainer.fit(1)
+    clinics[3].guard = Failing(clinics[3], Train, times=9)
+
+    assert trainer.fit(1)[0].workers == ["w0", "w1", "w2"]
