@@ -10,9 +10,7 @@ from syft_core.values import Args
 
 
 def _describe(verb: str, masks: bool = False) -> MessageFacts:
-    return MessageFacts(
-        text=lambda message: f"{verb} round {message.round}", is_personal=True, returns_masked=masks
-    )
+    return MessageFacts(text=lambda message: f"{verb} round {message.round}", is_personal=True, returns_masked=masks)
 
 
 @dataclass(slots=True)

@@ -87,7 +87,8 @@ def _write_config(folder: Path, name: str, keys: Table, rule: Table) -> Path:
     lines = [
         f'id = "{name}"', "port = 0", "threads = 1", 'log_level = "error"',
         'cert = "certs/server.pem"', 'key = "certs/server.key"', 'token_file = "tokens.json"',
-        'ledger = "ledger.jsonl"', 'store = "store"', "", "[[data]]", 'file = "patients.csv"', 'tags = ["#patients"]', "private = []",
+        'ledger = "ledger.jsonl"', 'store = "store"', "",
+        "[[data]]", 'file = "patients.csv"', 'tags = ["#patients"]', "private = []",
         f"schema.outcome.categories = {json.dumps(OUTCOMES)}",
     ]  # fmt: skip
     for title, table in (("members", keys), ("aggregates", rule)):  # TOML writes such values as JSON does.

@@ -22,8 +22,8 @@ WHO = (
     "hospital has seen a result of another one."
 )
 ROUND = (
-    "The last round of training, message by message. What leaves is masked by numbers that are random on their own, and "
-    "add up to nothing as soon as all three hospitals have taken part."
+    "The last round of training, message by message. What leaves is masked by numbers that are random on their own, "
+    "and add up to nothing as soon as all three hospitals have taken part."
 )
 HEADER = ("times", "what left", "computed from", "who got it", "why")
 
@@ -66,16 +66,16 @@ def show_departures(screen: Screen, hospitals: Sequence[Hospital], number: int) 
     """Show what left each hospital, from its ledger; return it."""
     screen.title(f"{number}. What left each hospital")
     screen.text(
-        "Everything that leaves is a line in the ledger of the hospital, on its disk, before it leaves. The lines of all "
-        "rounds are counted here:"
+        "Everything that leaves is a line in the ledger of the hospital, on its disk, before it leaves. The lines of "
+        "all rounds are counted here:"
     )
     found = [Departures(hospital.name, hospital.clinic, hospital.read_departures()) for hospital in hospitals]
     for departures in found:
         screen.text(f"{departures.hospital}, the {departures.clinic}:")
         screen.table(HEADER, departures.rows)
     screen.text(
-        f"Rows of patients that left a hospital: {sum(each.records for each in found)}. Results that were computed from "
-        f"patients and left outside a sum: {sum(each.outside for each in found)}."
+        f"Rows of patients that left a hospital: {sum(each.records for each in found)}. Results that were computed "
+        f"from patients and left outside a sum: {sum(each.outside for each in found)}."
     )
     return found
 

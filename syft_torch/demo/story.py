@@ -102,15 +102,15 @@ def _show_hospitals(screen: Screen, hospitals: Sequence[Hospital]) -> None:
 def _show_rule(screen: Screen, hospital: Hospital) -> None:
     screen.title("3. One rule of each owner")
     screen.text(
-        "Nothing that is computed from private patients leaves a hospital, unless its owner agrees. Each owner has looked "
-        "at your program, exchanged the fingerprint of a key with the other two, and written one rule into the "
+        "Nothing that is computed from private patients leaves a hospital, unless its owner agrees. Each owner has "
+        "looked at your program, exchanged the fingerprint of a key with the other two, and written one rule into the "
         "configuration of the worker. There are no clicks after that:"
     )
     screen.source(_read_rule(hospital))
     screen.text(
         "A result leaves only inside a sum over at least three workers whose keys the owner has listed. Each worker "
-        "checks that by itself, and adds random numbers that cancel only in the sum. With three members, all three must "
-        "take part in every round, to its end."
+        "checks that by itself, and adds random numbers that cancel only in the sum. With three members, all three "
+        "must take part in every round, to its end."
     )
 
 

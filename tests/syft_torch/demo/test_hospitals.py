@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.exceptions import GetNotPermittedError, WorkerError  # noqa: E402  # torch may be missing
-from syft_torch.demo.hospitals import USER, start_hospitals  # noqa: E402  # the same
 from syft_torch import federated as fl  # noqa: E402  # the same
+from syft_torch.demo.hospitals import USER, start_hospitals  # noqa: E402  # the same
 from syft_torch.demo.patients import find_data, make_patients  # noqa: E402  # the same
 
 CLINICS = {

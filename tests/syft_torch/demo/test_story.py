@@ -49,7 +49,10 @@ def require_results(shown: str) -> None:
     assert right["together"] > max(right[f"{name} alone"] for name in NAMES) + 8
     assert abs(right["together"] - right["pooled"]) < 4
     left = " ".join(shown.partition("== 6.")[2].split())
-    assert "Rows of patients that left a hospital: 0. Results that were computed from patients and left outside a sum" in left
+    assert (
+        "Rows of patients that left a hospital: 0. Results that were computed from patients and left outside a sum"
+        in left
+    )
     assert "outside a sum: 0." in left
 
 
