@@ -32,8 +32,8 @@ from syft_sums.errors import SumRefusedError
 from syft_sums.messages import AskMember, JoinSum, MaskSum, RevealSum
 from syft_sums.roster import Roster
 from syft_sums.rules import Candidate, SumRule, read_privacy
-from syft_sums.statements import MAX_NOISE, MAX_ROUND, Ready, hash_parts, write_text
-from syft_sums.studies import MAX_OPEN, OpenRound, Studies, make_revealed, studies_of
+from syft_sums.statements import MAX_ROUND, Ready, hash_parts, write_text
+from syft_sums.studies import OpenRound, Studies, make_revealed, studies_of
 
 _log = logging.getLogger(__name__)
 MAX_RESULTS = 64
@@ -78,7 +78,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     )
     entry = _describe_result(entries, contribution)
     ends = time.monotonic() + studies.round_seconds
-    studies.rounds[key] = OpenRound(contribution, sender, maker, entry, roster, ends, set())
+    studies.open(OpenRound(contribution, sender, maker, entry, roster, ends, set()))
     return tuple(contribution.ready)
 
 
@@ -152,9 +152,6 @@ def _require_new_round(worker: Worker, studies: Studies, key: tuple[str, str, in
         raise _refuse(worker, f"{number} is not the number of a round", "count from 1")
     if number <= studies.history.last_rounds.get((user, study), 0):
         raise _refuse(worker, f"it has masked for round {number}, or a later one", "begin a round with a higher number")
-    mine = [known for known in studies.rounds if known[0] == user and known != key]
-    for oldest in mine[: max(len(mine) - MAX_OPEN + 1, 0)]:
-        del studies.rounds[oldest]
 
 
 def _find_results(worker: Worker, ids: Sequence[int | str], sender: Peer) -> list[Stored]:
@@ -238,8 +235,8 @@ def _describe_operand(operand: Operand) -> tuple[Nested, ...]:
 
 def _describe_noise(maker: Maker) -> str:
     privacy = read_privacy(maker)
-    text = ", ".join([f"{name}={value}" for name, value in sorted(privacy.items())])
-    return f"SampleDP({text}) for a record left out"[:MAX_NOISE] if privacy else "none"
+    text = ", ".join([f"{name}={privacy[name]:g}" for name in ("clip", "multiplier", "delta", "epsilon") if privacy])
+    return f"SampleDP({text}), for a record left out" if privacy else "none"
 
 
 class _SumMaker(Maker):

@@ -204,9 +204,13 @@ def _refuse_noise(noise: Table, candidate: Candidate) -> str | None:
 
 
 def read_privacy(maker: Maker) -> Table:
-    """Return what a maker says about noise, by name; empty without noise."""
+    """Return what a maker says about noise, by name; empty without noise. Epsilon includes all earlier trainings."""
     privacy = dict(maker.options).get("privacy")
-    return {str(name): value for name, value in privacy} if privacy else {}
+    return dict(zip(_PRIVACY, privacy, strict=True)) if privacy else {}
+
+
+_PRIVACY = ("clip", "multiplier", "rate", "steps", "delta", "epsilon")
+"""What private training writes, in order."""
 
 
 def _accept(_value: Json, _candidate: Candidate) -> None:

@@ -184,6 +184,15 @@ class Studies:
                 return f"the member {name!r} is in the roster with several workers"
         return None
 
+    def open(self, round: OpenRound) -> None:
+        """Add a round; the oldest of the user ends if there are too many: first those that were revealed."""
+        self.rounds.pop(round.key, None)
+        mine = [found for found in self.rounds.values() if found.key[0] == round.key[0]]
+        mine.sort(key=lambda found: (found.contribution.revealed is None, found.ends))
+        for found in mine[: max(len(mine) + 1 - MAX_OPEN, 0)]:
+            del self.rounds[found.key]
+        self.rounds[round.key] = round
+
     def expire(self) -> None:
         """Forget rounds that have ended."""
         now = time.monotonic()

@@ -271,11 +271,25 @@ def test_a_round_that_another_user_has_used_is_free(hospitals: Hospitals) -> Non
     assert Client(hospitals).join("north", supplied="33" * 32).round == 1
 
 
-def test_at_most_four_rounds_of_a_user_are_open(client: Client) -> None:
-    for round in range(1, 5):
+def test_at_most_four_rounds_of_a_user_are_open_and_a_new_one_ends_the_oldest(client: Client) -> None:
+    statements = client.join_all()
+    for round in range(2, 6):
         client.join("north", round)
-    with pytest.raises(SumRefusedError, match="4 rounds of this user are open"):
-        client.join("north", 5)
+
+    rounds = studies_of(client.hospitals.workers[0]).rounds
+    assert sorted(round for _, _, round in rounds) == [2, 3, 4, 5]
+    with pytest.raises(SumRefusedError, match="it has no result for round 1"):
+        client.mask("north", statements)
+
+
+def test_a_round_with_a_sum_ends_before_one_that_still_waits(client: Client) -> None:
+    client.join("north", 9, supplied="99" * 32)
+    for round in range(1, 5):
+        tally = client.mask_all(client.join_all(round), round)
+        client.reveal("north", tally, round=round)
+
+    rounds = studies_of(client.hospitals.workers[0]).rounds
+    assert sorted(round for _, _, round in rounds) == [2, 3, 4, 9]
 
 
 def test_a_round_ends_after_its_time(client: Client) -> None:
@@ -455,8 +469,9 @@ def test_a_result_of_too_few_rows_is_refused(make: Make) -> None:
 NOISE = {"multiplier": 1.1, "delta": 1e-5, "epsilon": 8.0}
 
 
-def noisy(**changes: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted({**NOISE, **changes}.items()))
+def noisy(**changes: float) -> tuple[float, ...]:
+    found = {**NOISE, **changes}
+    return 1.0, found["multiplier"], 0.1, 20, found["delta"], found["epsilon"]
 
 
 @pytest.mark.parametrize(
