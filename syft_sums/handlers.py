@@ -22,8 +22,10 @@ from syft_core.peer import Peer
 from syft_core.pictures.tables import one_line
 from syft_core.values import Nested, Table
 from syft_core.workers.moving.departure import Leaving, finish, leave
-from syft_core.workers.party.store import Maker, Operand, Stored, lineage_of
+from syft_core.workers.party.derivations import Maker, Operand
+from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
+from syft_core.workers.road.derivation import derive_program
 from syft_core.workers.seeing.ledger import Departure, Grant
 from syft_core.workers.seeing.permissions import require_right_to_lease
 from syft_sums.contribution import Contribution, StatementError
@@ -293,7 +295,7 @@ def _record_departure(worker: Worker, message: MaskSum, found: OpenRound, statem
         ("workers", len(keys)),
         ("noise", ready.noise),
     )
-    found.entry.made_by = _SumMaker("sum", options, names)
+    found.entry.derivation = derive_program(_SumMaker("sum", options, names), [])
     facts = {
         **_name_round(found),
         "task": ready.task.hex(),

@@ -18,7 +18,7 @@ from syft_core.exceptions import suggest
 from syft_core.peer import Peer
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
-from syft_core.workers.party.store import Maker
+from syft_core.workers.party.derivations import Maker
 from syft_sums.errors import SumRuleError
 from syft_sums.roster import MAX_MEMBERS, Roster
 

@@ -12,7 +12,8 @@ from syft_core.ledgers.entry import Entry
 from syft_core.peer import Id, Peer
 from syft_core.pictures.tables import one_line, text_table, to_moment
 from syft_core.values import Json, Table
-from syft_core.workers.party.store import Maker, Stored
+from syft_core.workers.party.derivations import Maker
+from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 from syft_sums.errors import SumRuleError
 from syft_sums.history import RoundKey, SumHistory, data_of

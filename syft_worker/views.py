@@ -27,6 +27,7 @@ from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.patterns import LEGEND, count_numbers, describe_forms
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest
+from syft_worker.desk.rules_in_words import shorten_programs
 from syft_worker.markup import Html, element, join, shorten, table
 
 T = TypeVar("T")
@@ -123,6 +124,9 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
         ("object", one_line(request.names)),
         ("form", f"{forms}{_size(request)}"),
         ("computed from", sources),
+        *[("how", one_line(how)) for how in dict.fromkeys(request.how) if how],
+        *[("supplied by the user", one_line(text)) for text in shown.get("supplied", ())],
+        *[("checked", text) for text in shown.get("checks", ())],
         ("reason", reason),
         ("of this form from this data", f"{shown['released_before']} were released to this user before"),
     ]
@@ -192,12 +196,19 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     return [*forms, *_offer_rule(request, shown["rule"], csrf, digest)]
 
 
+_STATED = {
+    "numbers_per_row": "It has many numbers for each row of the data: they could contain the rows.",
+    "rows_behind": "It is not certain that at least 10 rows are behind each number.",
+}
+"""What an owner is told when a result does not pass a check, which the rule then leaves out."""
+
+
 def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -> list[Html]:
     try:
         form = describe_forms(rule["form"])
     except ValueError:
         return []
-    if not (rule["user"] and rule["computed_from"]):
+    if not (rule["user"] and rule["computed_from"] and rule.get("program")):
         return []
     name = f"{re.sub('[^A-Za-z0-9._-]', '-', rule['user'])[:40]}-{request.id[:4]}"
     inputs = [
@@ -210,8 +221,9 @@ def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -
     ]
     what = f"{rule['user']} may have {form}, computed from {', '.join(rule['computed_from'])}"
     button = element("button", "Approve this, and add the rule", class_="quiet")
-    warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
-    heading, texts = element("h2", "Rule"), (one_line(what), warning, LEGEND)
+    about = f"Only results of this program are covered: {shorten_programs(rule['program'])}."
+    stated = [text for key in ("numbers_per_row", "rows_behind") if key in rule for text in [_STATED[key]]]
+    heading, texts = element("h2", "Approve this program from now on"), (one_line(what), about, *stated, LEGEND)
     adding = _form(f"/requests/{request.id}/rule", csrf, digest, *inputs, button)
     return [heading, *[element("p", text) for text in texts], adding]
 

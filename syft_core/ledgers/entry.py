@@ -66,6 +66,8 @@ class Entry(NamedTuple):
     """The digest of the reviewed object, or of a rule."""
     rule: str = ""
     """The name of the rule, if there is one."""
+    how: str = ""
+    """How the object was computed, and the digest of its program; empty if it depends on nothing restricted."""
     failed: int = 0
     """The number of different operations that failed while it was computed; if not 0, the value is a substitute."""
     sum: Table | None = None

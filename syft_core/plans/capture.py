@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dis
 import operator
+import os
 import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, compress
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 from weakref import ReferenceType
@@ -62,8 +64,21 @@ def _find_methods(thing: object, names: set[str]) -> list[Any]:
 
 
 def is_of_library(function: FunctionType) -> bool:
-    """Return whether a function belongs to this library or to a hooked framework."""
-    return is_library(function.__module__ or "")
+    """Return whether a function belongs to this library, to a hooked framework or to Python.
+
+    Functions of Python reach far: a thread has the handler of its exceptions, and that has a whole test runner.
+    """
+    return is_library(function.__module__ or "") or _is_of_python(function.__code__.co_filename)
+
+
+@lru_cache(maxsize=1_000)
+def _is_of_python(file: str) -> bool:
+    is_inside = file.startswith((f"{Path(os.__file__).parent}{os.sep}", "<frozen "))
+    return is_inside and not _is_installed(file)
+
+
+def _is_installed(file: str) -> bool:
+    return "site-packages" in file or "dist-packages" in file
 
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -79,8 +94,7 @@ def is_of_user(module: ModuleType) -> bool:
     """Return whether a module is part of the user's program: not of Python, of a framework, or installed."""
     package = module.__name__.partition(".")[0]
     place = str(getattr(module, "__file__", None) or "")
-    is_installed = not place or "site-packages" in place or "dist-packages" in place
-    return not (is_installed or package in sys.stdlib_module_names or is_library(package))
+    return not (not place or _is_installed(place) or package in sys.stdlib_module_names or is_library(package))
 
 
 def _find_parts(thing: object) -> Iterator[Any]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from syft_core.serde import frames
 from syft_core.values import Kwargs, Nested, Tensor
+from syft_core.workers.party.derivations import Maker, Operand
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Maker, Operand, Stored, describe_operand
+from syft_core.workers.party.store import Stored, describe_operand
 from syft_core.workers.road.execution import Execution
 
 

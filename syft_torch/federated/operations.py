@@ -17,8 +17,10 @@ from syft_core.hook.signatures import Memo
 from syft_core.messages import Message
 from syft_core.peer import Peer
 from syft_core.values import Args, Function, Nested, Tensor
-from syft_core.workers.party.store import Maker, lineage_of
+from syft_core.workers.party.derivations import Maker
+from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Worker
+from syft_core.workers.road.derivation import derive_program, describe_arguments
 from syft_core.workers.road.execution import Execution
 from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.permissions import require_right_to_use
@@ -44,7 +46,8 @@ class OwnExecution(Execution):
     def store(self, value: Tensor, place: int) -> Nested:
         """Store a result, and how it was computed."""
         placed = super().store(value, place)
-        self.find_result(placed).made_by = self.describe(self, place)
+        if (maker := self.describe(self, place)) is not None:
+            self.find_result(placed).derivation = derive_program(maker, list(describe_arguments(self)))
         return placed
 
 

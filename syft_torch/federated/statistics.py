@@ -14,8 +14,8 @@ from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.values import Args, Nested, Tensor
+from syft_core.workers.party.derivations import Maker
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Maker
 from syft_core.workers.party.worker import Worker
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.makers import describe_loop

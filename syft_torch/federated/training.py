@@ -12,21 +12,25 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
+from weakref import ref
 
 import torch
 
 from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
+from syft_core.hook.rules import leaves
 from syft_core.hook.signatures import Memo, note, signature_of
 from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.derivations import WEIGHTS, Derivation
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Maker, lineage_of
+from syft_core.workers.party.store import lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.changes import change_count
+from syft_core.workers.road.derivation import derive_program, describe_arguments
 from syft_core.workers.road.execution import Execution
 from syft_core.workers.road.procedure import execute
 from syft_core.workers.seeing.permissions import require_permission
@@ -38,6 +42,8 @@ from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
 from syft_torch.federated.makers import describe_loop, describe_program
 from syft_torch.federated.memory import measure_peak
 
+CORRECTION = "correction"
+"""What a tensor is to a training that is added to each gradient."""
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
 """Maximum number of losses, with their settings, that a process remembers, and maximum bytes of their plans."""
 
@@ -120,19 +126,11 @@ def evaluate(worker: Worker, message: Evaluate, sender: Peer) -> Nested:
 class _Execution(Execution):
     """The execution of a training; its seed is not an argument, because forms do not depend on it."""
 
-    __slots__ = ("company", "maker", "operation", "seed")
+    __slots__ = ("company", "operation", "seed")
     operation: LoopOp
     seed: int | None
     company: Company | None
     """The workers with which it is executed, if there are others."""
-    maker: Maker | None
-    """How the results were computed, if their operands are restricted."""
-
-    def store(self, value: Tensor, place: int) -> Nested:
-        """Store a result, and how it was computed."""
-        placed = super().store(value, place)
-        self.find_result(placed).made_by = self.maker
-        return placed
 
     @property
     def memo(self) -> Memo:
@@ -147,7 +145,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     programs = [_find_program(worker, id, sender) for id in message.plans]
     operation = _find_operation(framework, programs, message)
     execution = _Execution(worker, framework, operation.op, sender)
-    execution.operation, execution.seed, execution.maker = operation, seed, None
+    execution.operation, execution.seed = operation, seed
     company = execution.company = getattr(message, "company", None)
     execution.result, execution.count = message.result, count
     execution.args = execution.resolve((message.weights, correction, *message.fixed, *message.data))
@@ -333,7 +331,7 @@ class LoopOp:
         fixed, parts = self._arrange(tensors)
         if execution.status & RESTRICTED:
             seed = None if execution.seed is None else torch.tensor(execution.seed)
-            execution.maker = self._describe(execution, (weights, correction, *fixed, seed))
+            execution.derivation = self._describe(execution, (weights, correction, *fixed, seed))
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
@@ -351,7 +349,7 @@ class LoopOp:
             loop = loops.evaluate(self.task, weights, fixed, parts)
         return turns.run(loop)
 
-    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None]) -> Maker:
+    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None]) -> Derivation:
         """Return how the results are computed: by which program, on which data, from what the sender supplied."""
         data = execution.args[2 + self.fixed :]
         datasets = [data[start : start + self.parts] for start in range(0, len(data), self.parts)]
@@ -373,7 +371,31 @@ class LoopOp:
             self.settings.write(),
             execution.seed is not None,
         )
-        return describe_loop(execution, program, supplied, described, datasets)
+        maker = describe_loop(execution, program, supplied, described, datasets)
+        given = [WEIGHTS, *([CORRECTION] if execution.args[1] is not None else [])]
+        given += [f"fixed {place}" for place in range(1, self.fixed + 1)]
+        roles = [*given, *[""] * len(data)]
+        return derive_program(maker, list(describe_arguments(execution)), roles, find_rerun=ref(self))
+
+    def find_length(self, rows: int) -> int:
+        """Return how many samples a batch has."""
+        return self.task.lengths(rows)[0]
+
+    def run_again(self, roles: Sequence[str], operands: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of one batch, or what is measured on it."""
+        weights, *tensors = [each for each, role in zip(operands, roles, strict=True) if role != CORRECTION]
+        fixed, parts = self._arrange(tensors)
+        length = self.find_length(len(parts[0]))
+        values = self.shape.layout.split_apart(weights.detach().clone())
+        trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
+        with torch.set_grad_enabled(self.is_training):
+            found = self.task.find_loss(length)(
+                (*values, *[each.clone() for each in fixed], *[p[:length] for p in parts])
+            )
+        if not self.is_training:
+            return torch.cat([each.reshape(-1) for each in leaves(loops.measure(found, length))])
+        gradients = torch.autograd.grad(found, trained, allow_unused=True)
+        return torch.cat([each.reshape(-1) for each in gradients if each is not None])
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a context for the random numbers of a turn.

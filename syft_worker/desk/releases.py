@@ -41,7 +41,7 @@ class Releases:
         left = [Candidate(each.peer, each.forms, each.lineage) for each in self.requests.use_up(message)]
         candidate = self.approvals.use_up(message)
         for each in [*left, *([candidate] if candidate is not None else [])]:
-            self._counts.add(_describe(*each))
+            self._counts.add(_describe(*each[:3]))
 
     def _settle_open(self, approval: StandingApproval) -> None:
         """Approve the open requests that a new rule covers, the oldest first."""
@@ -52,7 +52,7 @@ class Releases:
     def _settle(self, request: ReleaseRequest) -> None:
         """Approve a request that a rule covers: that uses the rule once."""
         forms = ", ".join([describe_value(requested.value) for requested in request.objects])
-        approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage))
+        approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage, request.results))
         if approval is None:
             return
         answer = f"the rule {approval.name!r} covers it"

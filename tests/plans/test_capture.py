@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections import deque
 from functools import partial
 from typing import Any, ClassVar
@@ -35,6 +36,18 @@ def test_a_variable_that_changes_is_refused_in_calls_and_recorded_when_the_plan_
     with pytest.raises(PlanError, match="'factor', a setting of its models or a variable that it reads, changed"):
         there(torch.ones(2))
     assert plan.send(bob)(torch.ones(2)).get().tolist() == [3.0, 3.0]
+
+
+def test_what_the_functions_of_python_refer_to_is_no_part_of_a_plan(hook: Any, monkeypatch: Any) -> None:
+    def handle(_args: Any) -> None:
+        torch.manual_seed(0)
+
+    monkeypatch.setattr(threading, "excepthook", handle)  # A new thread refers to it.
+    thread = threading.Thread(target=print)
+
+    plan = sy.Plan(None, lambda x: x * 2 if not thread.is_alive() else x).build(torch.ones(2))
+
+    assert plan(torch.ones(2)).tolist() == [2.0, 2.0]
 
 
 def test_an_attribute_with_the_name_of_a_variable_is_not_that_variable(hook: Any, bob: Any) -> None:

@@ -11,7 +11,9 @@ import torch
 import syft_core as sy
 from syft_core.peer import Peer
 from syft_core.pointers.object_pointer import new_id
-from syft_core.workers.party.store import Maker, Operand, Stored
+from syft_core.workers.party.derivations import Maker, Operand
+from syft_core.workers.party.store import Stored
+from syft_core.workers.road.derivation import derive_program
 from syft_core.workers.seeing.ledger import Ledger
 from syft_sums.client import SumStudy, find_locations
 from syft_sums.studies import release_only_aggregates, studies_of
@@ -50,7 +52,7 @@ class Hospitals:
         (data,) = worker.object_store.find_reserved(["#x"])
         value = torch.as_tensor(values)
         entry = Stored(value, self.hook.local_worker.id, data[1].lineage)
-        entry.made_by = make_maker(worker, **changes)
+        entry.derivation = derive_program(make_maker(worker, **changes), [])
         id = new_id()
         worker.object_store.put(id, entry)
         return [id]

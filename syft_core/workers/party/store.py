@@ -19,7 +19,8 @@ from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.tensors.schema import Schema
-from syft_core.values import Nested, Tensor
+from syft_core.values import Tensor
+from syft_core.workers.party.derivations import Derivation, Maker, Operand
 from syft_core.workers.party.status import (
     ADDED,
     ADDED_INHERITED,
@@ -89,35 +90,6 @@ Lineage: TypeAlias = "tuple[frozenset[str] | None, Sources, int]"
 NO_LINEAGE: Lineage = (None, NOTHING, 0)
 
 
-class Operand(NamedTuple):
-    """An operand that a worker provided to a protocol."""
-
-    tags: tuple[str, ...]
-    """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
-    shape: tuple[int, ...]
-    is_whole: bool = False
-    """Whether it is an object that the worker's owner has published, unchanged, or was arranged from such objects."""
-    arrangement: str = ""
-    """The digest of how it was arranged; empty if it was not."""
-
-
-class Maker(NamedTuple):
-    """A protocol that computed an object, its options in order, and the workers that took part."""
-
-    protocol: str
-    options: tuple[tuple[str, Nested], ...]
-    parties: tuple[Id, ...]
-    operands: tuple[Operand, ...] = ()
-    """The operands that this worker provided."""
-
-    def __str__(self) -> str:
-        if len(self.parties) == 1:  # The worker's own code: digests are shortened, and the rest is in its digest.
-            found = dict(self.options)
-            return f"{self.protocol}(program={str(found.get('program'))[:6]}…, samples={found.get('samples')})"
-        options = ", ".join([f"{name}={value!r}" for name, value in self.options])
-        return f"{self.protocol}({options}) among {len(self.parties)} parties"
-
-
 Holder: TypeAlias = "Id | tuple[Id, Id]"
 """The holder of a lease: a worker, or a pair of a worker and the worker that gave it the pointer."""
 
@@ -137,8 +109,8 @@ class Stored:
     """The peer that published it; None for the worker itself."""
     touched = False
     """Whether an operation has changed it since it was published."""
-    made_by: Maker | None = None
-    """The protocol, or the code of the worker, that computed it, if rules may ask for that; None after any change."""
+    derivation: Derivation | None = None
+    """How it was computed; None until that is asked for, and for objects that depend on nothing restricted."""
     fetched_by: Peer | None = None
     """The peer that is fetching it, until the reply has been encoded."""
     giver: Peer | None = None
@@ -183,6 +155,11 @@ class Stored:
         self.others = self.guard = None
         self.published = False
         self.tags = NOTHING
+
+    @property
+    def made_by(self) -> Maker | None:
+        """The protocol or the program that computed it; None for anything else, and after any change."""
+        return None if self.derivation is None else self.derivation.maker
 
     @property
     def is_plain(self) -> bool:
@@ -407,6 +384,8 @@ class ObjectStore:
         """The number of additional commands that hold each of them."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
+        self.has_derivations = False
+        """Whether anything was computed from restricted objects."""
         self.added = 0
         """The number of objects ever stored."""
         self.listener: Callable[[Stored, bool], None] | None = None
@@ -473,7 +452,7 @@ class ObjectStore:
     def replace(self, entry: Stored, value: Any) -> None:
         """Replace the value of an entry."""
         self._uncount(entry)
-        entry.value, entry.made_by = value, None
+        entry.value, entry.derivation, entry.touched = value, None, True
         entry.refresh_status()
         self._identify(entry)
 

@@ -27,6 +27,7 @@ from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.authorization import authorize, is_always_allowed
 from syft_core.workers.road.changes import track
 from syft_core.workers.road.concealment import conceal
+from syft_core.workers.road.derivation import derive
 from syft_core.workers.road.execution import Execution
 from syft_core.workers.road.gradients import track_gradients
 from syft_core.workers.road.keeping import keep
@@ -61,6 +62,7 @@ def list_stages(op: Op, status: int, framework: FrameworkAttributes) -> list[Sta
         meter: status & QUOTA,
         relay: status & REMOTE,
         keep: not status & REMOTE,
+        derive: status & RESTRICTED and not status & REMOTE,
         conceal: status & RESTRICTED and not status & REMOTE,
         confine: (op.uninitialized or op.reads_beyond) and not status & REMOTE,
         track_gradients: op.accumulates and not status & REMOTE,

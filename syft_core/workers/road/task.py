@@ -39,6 +39,7 @@ class Task:
         "framework",
         "function",
         "holder",
+        "is_in_order",
         "kind",
         "name",
         "op",
@@ -62,6 +63,8 @@ class Task:
         self.name = ""
         """The operation that requires it."""
         self.parents: list[Stored] = []
+        self.is_in_order = True
+        """Whether the parents are the tensors of the arguments in order, and none stands for an attribute."""
         self.operands: list[Tensor] = []
         """The argument for each parent: the object itself, or an attribute of it."""
         self.status = worker.status | DELEGATED if peer.behalf else worker.status
@@ -88,6 +91,7 @@ class Task:
                     self._require_framework(value)
                 if attr is not None:
                     value = _alias(remove_restriction(attribute(value, attr)))
+                    self.is_in_order = False
                 self.operands.append(value)
                 values.append(value)
             elif cls in NUMBERS:

@@ -12,7 +12,7 @@ import syft_core as sy
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
-from syft_core.workers.party.store import Maker, Operand
+from syft_core.workers.party.derivations import Maker, Operand
 from syft_worker.desk.messages import AskRelease
 
 from .settings import SAMPLES, Setting
@@ -127,7 +127,9 @@ def test_a_rule_for_the_form_covers_a_result_that_has_a_maker(hook: Any) -> None
     hook.local_worker.user = "dana"
     private = Setting(hook, sy.VirtualWorker(hook, id="alice"), private=True)
     form = f"Tensor[{len(private.weights)}], Tensor[] float64"
-    private.worker.allow("study", by="Noor", user="dana", form=form, computed_from=["#x", "#y"], count=1)
+    private.worker.allow(
+        "study", by="Noor", user="dana", form=form, computed_from=["#x", "#y"], count=1, any_program=True
+    )
 
     difference, _ = private.train()
 
