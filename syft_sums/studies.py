@@ -258,7 +258,8 @@ class Studies:
                 f"rule {rule.name!r}: {rule.describe()}; used {len(rule.uses)} times; hides each result among "
                 f"{rule.hides_among} workers"
             )
-        lines += [f"results of {data}: summed over {count} lists" for data, count in self.describe_changes()]
+        for data, count in self.describe_changes():
+            lines.append(f"results of {data}: summed over {count} different list{'s'[: count != '1']} of workers")
         rows = self.cells()
         return "\n".join([*lines, text_table(self.HEADER, rows) if rows else "no sums yet"])
 

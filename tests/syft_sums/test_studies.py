@@ -74,7 +74,7 @@ def test_it_prints_the_key_the_members_the_rules_and_the_rounds(hospitals: Hospi
     assert f"key of 'north': {hospitals.fingerprints['north']}" in text
     assert "member 'south': ed25519:" in text
     assert "hides each result among 2 workers" in text
-    assert "results of #x: summed over 1 lists" in text
+    assert "results of #x: summed over 1 different list of workers" in text
     assert "revealed" in text
     assert "1.0" not in text
 
