@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import SHORT, Data, Derivation, Place, find_option
+from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Place, find_option
 from syft_core.workers.party.store import ARRANGE, Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
@@ -48,7 +48,9 @@ class Result(NamedTuple):
 def describe_result(worker: Worker, entry: Stored, value: object = None, attr: str | None = None) -> Result:
     """Return what rules ask about an object that would leave, or about an attribute of it; ``value`` is what leaves."""
     form = describe_value(entry.value if value is None else value)
-    return Result(derivation_of_attribute(entry, attr), form, count_numbers(form), _count_rows(worker, entry))
+    derivation = derivation_of_attribute(entry, attr)
+    rows = min([leaf.rows for leaf in derivation.data], default=None) or _count_rows(worker, entry)
+    return Result(derivation, form, count_numbers(form), rows)
 
 
 def suggest_program_conditions(results: Sequence[Result]) -> Table:
@@ -61,8 +63,8 @@ def suggest_program_conditions(results: Sequence[Result]) -> Table:
     if len(labels) == 1:
         conditions["labels"] = labels.pop()
     if refuse_many_numbers(NUMBERS_PER_ROW, results) is not None:
-        shares = [result.numbers / rows for result in results if result.numbers and (rows := _find_rows(result))]
-        conditions["numbers_per_row"] = math.ceil(sum(shares) * 100) / 100 if len(shares) == len(results) else 1e9
+        shares = [(result.numbers or 0) / rows for result in results if (rows := _find_rows(result))]
+        conditions |= {"numbers_per_row": math.ceil(sum(shares) * 100) / 100} if sum(shares) else {}
     if refuse_few_rows(ROWS_BEHIND, results) is not None:
         conditions["rows_behind"] = 0
     return conditions
@@ -90,7 +92,7 @@ def describe_check(result: Result) -> str:
 
 
 def _count_rows(worker: Worker, entry: Stored) -> int | None:
-    """Return the smallest number of rows of the restricted data of the worker that an object depends on."""
+    """Return the smallest number of rows of the restricted data in the lineage of an object."""
     found = []
     for source in entry.sources:
         if isinstance(source, Source) and source.private:
@@ -185,11 +187,32 @@ def find_picking(derivation: Derivation) -> str | None:
         op = node.action.op
         if op is None:
             continue
-        index = node.action.args[1] if op.operation == "getitem" and len(node.action.args) > 1 else slice(None)
-        first = index[0] if type(index) is tuple and index else index
-        if op.selects or type(first) in (int, Place, list):
-            return f"its step {op.operation!r}" if op.selects else "its index"
+        if op.selects:
+            return f"its step {op.operation!r}"
+        if _is_index(node) and type(_find_row_index(node)) is not slice and _has_rows((node.operands or ())[0]):
+            return "its index"
     return None
+
+
+def _is_index(node: Derivation) -> bool:
+    op, args = node.action.op, node.action.args
+    return op is not None and op.attr == "__getitem__" and len(args) > 1 and type(args[0]) is Place
+
+
+def _find_row_index(node: Derivation) -> object:
+    index = node.action.args[1]
+    return index[0] if type(index) is tuple and index else index
+
+
+def _has_rows(node: Derivation) -> bool:
+    """Return whether a step has the rows of the data: it is data, a range of its rows, or computed number by number."""
+    if isinstance(node, Data):
+        return True
+    if _is_index(node):
+        return _has_rows((node.operands or ())[0])
+    op = node.action.op
+    is_elementwise = op is not None and op.operation in SIGNS and op.operation != "matmul"
+    return is_elementwise and any(map(_has_rows, node.operands or ()))
 
 
 # --- conditions: reading them, and in words

@@ -441,10 +441,11 @@ def _iter_nodes(node: Derivation, seen: set[int]) -> Iterator[Derivation]:
 
 # --- text
 
-_SIGNS = {
+SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "matmul": "@", "pow": "**", "floordiv": "//",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "remainder": "%", "and": "&", "or": "|",
 }  # fmt: skip
+"""The signs of operations that compute number by number, except the product of matrices."""
 
 
 def _write(action: Action, operands: Sequence[Derivation], shown: list[str]) -> str:
@@ -453,10 +454,10 @@ def _write(action: Action, operands: Sequence[Derivation], shown: list[str]) -> 
     if op is None:
         return _write_step(action, operands, shown)
     is_binary = len(action.args) == 2 and not action.kwargs
-    if is_binary and op.operation in _SIGNS:
+    if is_binary and op.operation in SIGNS:
         one, other = [_write_argument(arg, operands, shown) for arg in action.args]
         one, other = (other, one) if op.reflected else (one, other)
-        return f"{one} {_SIGNS[op.operation]}{'=' * op.inplace} {other}"
+        return f"{one} {SIGNS[op.operation]}{'=' * op.inplace} {other}"
     if is_binary and op.operation in ("getitem", "__getitem__") and type(action.args[0]) is Place:
         index = action.args[1] if type(action.args[1]) is tuple else (action.args[1],)
         first = _write_argument(action.args[0], operands, shown)
@@ -489,7 +490,7 @@ def _write_list(name: str, operands: Sequence[Derivation], shown: list[str]) -> 
     if len(shown) > 1:
         return f"{name} of ({', '.join(shown)})"
     op = operands[0].action.op
-    return f"{name} of ({shown[0]})" if op is not None and op.operation in _SIGNS else f"{name} of {shown[0]}"
+    return f"{name} of ({shown[0]})" if op is not None and op.operation in SIGNS else f"{name} of {shown[0]}"
 
 
 def _write_argument(arg: Nested, operands: Sequence[Derivation], shown: list[str]) -> str:
