@@ -4,6 +4,7 @@ python examples/consortium/run.py study
 """
 
 import os
+import signal
 import ssl
 import subprocess
 import sys
@@ -18,6 +19,7 @@ PORTS = {"north": 8777, "east": 8778, "south": 8779}
 
 def main(study):
     """Make the study, start a worker for each owner, and stop all of them at the end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     scripts = sysconfig.get_path("scripts")  # The folder of the command `syft-core`.
     environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     subprocess.run(["sh", HERE / "setup.sh", study], check=True, env=environment)  # noqa: S603, S607  # our own script

@@ -37,5 +37,12 @@ for owner in $owners; do
     cp "$folder/certs/ca.pem" "$study/scientist.new/$owner.pem"
     add_token --user dana >"$study/scientist.new/$owner.token"
     add_token --user owner --admin >"$folder/owner.token"
+    syft-core key --config "$folder/worker.toml" >"$folder/fingerprint"
+done
+for owner in $owners; do # each owner writes down the fingerprints that the others have told
+    printf '\n[members]\n' >>"$study/$owner/worker.toml"
+    for other in $owners; do
+        printf '%s = "%s"\n' "$other" "$(cat "$study/$other/fingerprint")" >>"$study/$owner/worker.toml"
+    done
 done
 mv "$study/scientist.new" "$study/scientist"

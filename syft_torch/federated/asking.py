@@ -13,7 +13,7 @@ from syft_torch.federated.dataset import FederatedDataset
 from syft_torch.federated.engines import run_on_each
 from syft_torch.federated.evaluation import Survey
 from syft_torch.federated.statistics import keep_statistic
-from syft_worker.desk.handle import RequestHandle
+from syft_worker.desk.handle import RequestHandle, describe_line
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ def ask_owners(
 
     Return the requests of the workers whose results may not leave without one.
     """
+    line = describe_line()  # Workers on a network are asked in threads.
     is_shared = aggregation is not None
     sums = ("", 0, 0) if aggregation is None else (aggregation.study, len(clients), aggregation.colluding)
 
@@ -60,7 +61,7 @@ def ask_owners(
             _, summary = keep_statistic(data.by_worker[client.id])
             examples[summary] = f"{plan.statistics} times: count, sum and squares of each column"
         try:
-            return RequestHandle.ask_study(client.location, examples, reason, plan.count, sums)
+            return RequestHandle.ask_study(client.location, examples, reason, plan.count, sums, line)
         finally:
             for id in examples:
                 client.location.drop(id)

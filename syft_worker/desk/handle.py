@@ -45,7 +45,7 @@ class RequestHandle:
     ) -> RequestHandle:
         """Ask the owner of a worker to release objects; ``labels`` and ``parties`` say more about them."""
         require_text("reason", reason)
-        message = AskRelease(tuple(ids), attr, reason, tuple(labels), tuple(parties), _describe_line())
+        message = AskRelease(tuple(ids), attr, reason, tuple(labels), tuple(parties), describe_line())
         return cls(location, location.ask(message))
 
     @classmethod
@@ -56,14 +56,15 @@ class RequestHandle:
         reason: str,
         count: int,
         sums: tuple[str, int, int] = ("", 0, 0),
+        line: str = "",
     ) -> RequestHandle | None:
         """Ask the owner of a worker for a rule for the programs that have computed examples, which have labels.
 
         ``sums`` are the name of a study, its number of workers, and how many may collude, if results leave only in
-        sums. Return None if nothing restricts the results.
+        sums; ``line`` is that of the program that asks. Return None if nothing restricts the results.
         """
         require_text("reason", reason)
-        message = AskStudy(tuple(examples), reason, tuple(examples.values()), count, *sums, line=_describe_line())
+        message = AskStudy(tuple(examples), reason, tuple(examples.values()), count, *sums, line=line)
         id = location.ask(message)
         return None if id is None else cls(location, id)
 
@@ -166,7 +167,7 @@ class RequestHandle:
         return f"<RequestHandle {self.id} to {self.location.id!r}: {state}>"
 
 
-def _describe_line() -> str:
+def describe_line() -> str:
     """Return the line of the program that asks."""
     file, number = find_line_of_program()
     source = linecache.getline(file, number).strip()
