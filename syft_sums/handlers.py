@@ -22,7 +22,7 @@ from syft_core.peer import Peer
 from syft_core.pictures.tables import one_line
 from syft_core.values import Nested, Table
 from syft_core.workers.moving.departure import Leaving, finish, leave
-from syft_core.workers.party.derivations import Maker, Operand
+from syft_core.workers.party.derivations import Derivation, Maker, Operand
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derive_program
@@ -59,10 +59,10 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     roster = Roster(message.name, message.roster, message.colluding)
     _require_roster(worker, studies, roster, sender)
     entries = _find_results(worker, message.results, sender)
-    maker = _require_maker(worker, entries)
+    maker, derivation = _require_maker(worker, entries)
     key = sender.user or "", roster.study.hex(), message.round
     _require_new_round(worker, studies, key)
-    rule = studies.find_rule(Candidate(sender, maker, roster), f"{key[1][:16]}-{message.round}")
+    rule = studies.find_rule(Candidate(sender, maker, derivation, roster), f"{key[1][:16]}-{message.round}")
     if isinstance(rule, str):
         raise _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
     if message.weights not in ("samples", "equal"):
@@ -80,7 +80,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     )
     entry = _describe_result(entries, contribution)
     ends = time.monotonic() + studies.round_seconds
-    studies.open(OpenRound(contribution, sender, maker, entry, roster, ends, set()))
+    studies.open(OpenRound(contribution, sender, maker, derivation, entry, roster, ends, set()))
     return tuple(contribution.ready)
 
 
@@ -165,14 +165,15 @@ def _find_results(worker: Worker, ids: Sequence[int | str], sender: Peer) -> lis
     return entries
 
 
-def _require_maker(worker: Worker, entries: Sequence[Stored]) -> Maker:
+def _require_maker(worker: Worker, entries: Sequence[Stored]) -> tuple[Maker, Derivation]:
     """Return how the results were computed, if by one loop of the worker."""
-    makers = [entry.made_by for entry in entries]
+    makers, derivation = [entry.made_by for entry in entries], entries[0].derivation
     maker = makers[0]
-    if maker is None or maker.protocol not in _PROTOCOLS or any(other != maker for other in makers):
+    is_own = maker is not None and maker.protocol in _PROTOCOLS and all(other == maker for other in makers)
+    if maker is None or derivation is None or not is_own:
         why = "the results were not computed by its own code in one training, evaluation or statistic of private data"
         raise _refuse(worker, f"{why}, or were changed since", "sum the results of one of them")
-    return maker
+    return maker, derivation
 
 
 class _Numbers(NamedTuple):

@@ -13,7 +13,7 @@ from syft_core.ledgers.entry import Entry, Event
 from syft_core.peer import Id, Peer
 from syft_core.pictures.tables import one_line, text_table, to_moment
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import Maker
+from syft_core.workers.party.derivations import Derivation, Maker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 from syft_sums.errors import SumRuleError
@@ -38,6 +38,7 @@ class OpenRound:
     contribution: Contribution
     peer: Peer
     maker: Maker
+    derivation: Derivation
     entry: Stored
     """What would leave, as the ledger describes it."""
     roster: Roster
@@ -58,7 +59,7 @@ class OpenRound:
     @property
     def candidate(self) -> Candidate:
         """What the rules are asked about."""
-        return Candidate(self.peer, self.maker, self.roster)
+        return Candidate(self.peer, self.maker, self.derivation, self.roster)
 
     @property
     def data(self) -> list[str]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syft_core.hook.attributes import Op
 from syft_core.hook.rules import map_leaves
 from syft_core.values import Nested
-from syft_core.workers.party.derivations import Action, Data, Derivation, Maker, Operand, Place, Supplied
+from syft_core.workers.party.derivations import Action, Data, Derivation, Hole, Maker, Operand, Supplied
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of
 
-Packed: TypeAlias = "tuple[tuple[Any, ...], ...]"
+Packed: TypeAlias = "tuple[tuple[Nested, ...], ...]"
 _PLACE = "\0place "
 
 
@@ -45,7 +45,7 @@ def _pack_operands(node: Derivation, places: dict[int, int]) -> tuple[int, ...] 
     return None if node.operands is None else tuple([places[id(operand)] for operand in node.operands])
 
 
-def _pack_node(node: Derivation) -> tuple[Any, ...]:
+def _pack_node(node: Derivation) -> tuple[Nested, ...]:
     if isinstance(node, Data):
         return "data", node.digest, 1, (node.id, tuple(sorted(node.tags)), node.form)
     if isinstance(node, Supplied):
@@ -57,14 +57,14 @@ def _pack_node(node: Derivation) -> tuple[Any, ...]:
     return "step", node.digest, node.count, fields
 
 
-def _unpack_data(worker: Worker, digest: bytes, id: Any, tags: Iterable[str], form: Any) -> Data:
+def _unpack_data(worker: Worker, digest: bytes, id: Nested, tags: Iterable[str], form: Nested) -> Data:
     leaf = Data.__new__(Data)
     framework = None if worker.hook is None else worker.hook.attributes
     leaf.restore(id, frozenset(tags), form, partial(_find, worker, id, digest), framework)
     return leaf
 
 
-def _unpack_supplied(worker: Worker, _digest: bytes, label: str, form: Any) -> Supplied:
+def _unpack_supplied(worker: Worker, _digest: bytes, label: str, form: Nested) -> Supplied:
     leaf = Supplied.__new__(Supplied)
     leaf.restore(label, form, lambda: None, None if worker.hook is None else worker.hook.attributes)
     return leaf
@@ -78,7 +78,7 @@ def _unpack_step(
     op: str,
     args: Nested,
     kwargs: Nested,
-    maker: tuple[Any, ...] | None,
+    maker: tuple[Nested, ...] | None,
     roles: Iterable[str],
     part: int,
 ) -> Derivation:
@@ -96,26 +96,26 @@ _UNPACK: dict[str, Callable[..., Derivation]] = {
 }
 
 
-def _find(worker: Worker, id: Any, digest: bytes) -> Stored | None:
+def _find(worker: Worker, id: Nested, digest: bytes) -> Stored | None:
     entry = worker.object_store.get(id)
     return entry if entry is not None and entry.is_as_loaded and derivation_of(entry).digest == digest else None
 
 
 def _write_place(leaf: Nested) -> Nested:
-    return f"{_PLACE}{leaf.number}" if type(leaf) is Place else leaf
+    return f"{_PLACE}{leaf.number}" if type(leaf) is Hole else leaf
 
 
 def _read_place(leaf: Nested) -> Nested:
     is_place = type(leaf) is str and leaf.startswith(_PLACE)
-    return Place(int(leaf.removeprefix(_PLACE))) if is_place else leaf
+    return Hole(int(leaf.removeprefix(_PLACE))) if is_place else leaf
 
 
-def pack_maker(maker: Maker | None) -> tuple[Any, ...] | None:
+def pack_maker(maker: Maker | None) -> tuple[Nested, ...] | None:
     """Return the parts of a maker."""
     return None if maker is None else (*maker[:-1], tuple(map(tuple, maker.operands)))
 
 
-def unpack_maker(packed: tuple[Any, ...] | None) -> Maker | None:
+def unpack_maker(packed: tuple[Nested, ...] | None) -> Maker | None:
     """Return a maker, given its parts; files of earlier releases do not have its operands."""
     if packed is None:
         return None

@@ -30,7 +30,7 @@ from syft_core.workers.seeing.ledger import Grant
 from syft_worker.desk import programs
 from syft_worker.desk.errors import ApprovalError
 from syft_worker.desk.patterns import cover, describe_forms, parse_forms
-from syft_worker.desk.programs import NUMBERS_PER_ROW, ROWS_BEHIND, Result, require_program
+from syft_worker.desk.programs import NUMBERS_PER_ROW, ROWS_BEHIND, Computed, require_program
 from syft_worker.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
 from syft_worker.desk.rules_in_words import describe_any_program, shorten_programs
 from syft_worker.desk.terms import suggest_study_conditions
@@ -58,7 +58,7 @@ class Candidate(NamedTuple):
     peer: Peer
     forms: str
     sources: Sources
-    results: tuple[Result, ...] = ()
+    results: tuple[Computed, ...] = ()
     """How the objects were computed that only a rule lets leave."""
     free: tuple[str, ...] = ()
     """The supplied inputs that may be anything, as the rule says."""

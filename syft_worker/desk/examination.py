@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.values import Nested, Tensor
-from syft_core.workers.party.derivations import Data, Derivation, Place, Supplied
+from syft_core.workers.party.derivations import Data, Derivation, Hole, Supplied
 
 SECONDS = 5.0
 """How long a program may run in all, for one answer."""
@@ -82,7 +82,7 @@ class _Program:
 
     def __init__(self, derivation: Derivation) -> None:
         self.derivation, self.nodes = derivation, list(derivation.iter_nodes())
-        self.leaves: list[Any] = [node for node in self.nodes if node.is_leaf]
+        self.leaves: list[Nested] = [node for node in self.nodes if node.is_leaf]
         self.repeat: Callable[[Sequence[Tensor]], Tensor] | None = None
         self.batch: Callable[[int], int] = lambda rows: rows
 
@@ -134,7 +134,7 @@ def _run_step(node: Derivation, operands: Sequence[Nested]) -> Nested:
     first = [_first(operand) for operand in operands]
 
     def fill(leaf: Nested) -> Nested:
-        return first[leaf.number] if type(leaf) is Place else leaf
+        return first[leaf.number] if type(leaf) is Hole else leaf
 
     call = map_leaves(fill, (action.args, action.kwargs or {}))
     if op.targets(*call):  # type: ignore[union-attr]  # steps without one do not come here
@@ -182,7 +182,7 @@ def _choose_rows(count: int) -> list[int]:
     return [place * count // tried for place in range(tried)]
 
 
-def _make_value(leaf: Any, length: int | None) -> Tensor:
+def _make_value(leaf: Nested, length: int | None) -> Tensor:
     """Return an example for data, and what was supplied itself if it is still here."""
     if (
         isinstance(leaf, Supplied)
@@ -196,7 +196,7 @@ def _make_value(leaf: Any, length: int | None) -> Tensor:
     return example if length is None or isinstance(leaf, Supplied) else example[:length]
 
 
-def _make_example(leaf: Any) -> Tensor:
+def _make_example(leaf: Nested) -> Tensor:
     known: Form = leaf.form
     example = leaf.framework.example(known, _DIFFERENT)
     if example is None:
@@ -223,7 +223,7 @@ def _change(value: Tensor, row: int) -> Tensor:
 # --- influence
 
 
-def _find_value(leaf: Any) -> Tensor:
+def _find_value(leaf: Nested) -> Tensor:
     known = leaf.find()
     end = None if known is None else plain_end(known.value)
     if end is None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Place, find_option
+from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, find_option
 from syft_core.workers.party.store import ARRANGE, Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
@@ -30,7 +30,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 MAX_PROGRAMS = 64
 
 
-class Result(NamedTuple):
+class Computed(NamedTuple):
     """An object that would leave: how it was computed, how many numbers it has, and from how many rows."""
 
     derivation: Derivation
@@ -45,15 +45,15 @@ class Result(NamedTuple):
         return count_samples(self.derivation)
 
 
-def describe_result(worker: Worker, entry: Stored, value: object = None, attr: str | None = None) -> Result:
+def describe_result(worker: Worker, entry: Stored, value: object = None, attr: str | None = None) -> Computed:
     """Return what rules ask about an object that would leave, or about an attribute of it; ``value`` is what leaves."""
     form = describe_value(entry.value if value is None else value)
     derivation = derivation_of_attribute(entry, attr)
     rows = min([leaf.rows for leaf in derivation.data], default=None) or _count_rows(worker, entry)
-    return Result(derivation, form, count_numbers(form), rows)
+    return Computed(derivation, form, count_numbers(form), rows)
 
 
-def suggest_program_conditions(results: Sequence[Result]) -> Table:
+def suggest_program_conditions(results: Sequence[Computed]) -> Table:
     """Return the conditions of a rule for the programs of results; checks that they do not pass are stated."""
     programs = list(dict.fromkeys([found for result in results if (found := result.derivation.find_program())]))
     if not programs:
@@ -82,7 +82,7 @@ def count_samples(derivation: Derivation) -> int | None:
     return samples if are_loaded and len({each.digest for each in data}) == len(data) else 0
 
 
-def describe_check(result: Result) -> str:
+def describe_check(result: Computed) -> str:
     """Return, for an owner, how many rows are behind each number of a result."""
     found = count_rows_behind(result.derivation, ROWS_BEHIND)
     if found.why:
@@ -103,7 +103,7 @@ def _count_rows(worker: Worker, entry: Stored) -> int | None:
     return min(counted) if counted and len(counted) == len(found) else None
 
 
-def _find_rows(result: Result) -> int | None:
+def _find_rows(result: Computed) -> int | None:
     return result.samples or result.rows
 
 
@@ -118,7 +118,7 @@ def _find_labels(derivation: Derivation) -> list[str]:
 # --- conditions: why results are not covered, or None
 
 
-def refuse_programs(programs: Sequence[str], results: Sequence[Result], free: Sequence[str]) -> str | None:
+def refuse_programs(programs: Sequence[str], results: Sequence[Computed], free: Sequence[str]) -> str | None:
     """Refuse results of other programs; ``free`` names the supplied inputs that may be anything."""
     for result in results:
         found = result.derivation.find_program(free)
@@ -128,7 +128,7 @@ def refuse_programs(programs: Sequence[str], results: Sequence[Result], free: Se
     return None if results else "nothing is known about how it was computed"
 
 
-def refuse_few_samples(least: int, results: Sequence[Result]) -> str | None:
+def refuse_few_samples(least: int, results: Sequence[Computed]) -> str | None:
     """Refuse results of fewer rows, as the worker counts them."""
     for result in results:
         counted = result.samples
@@ -144,7 +144,7 @@ def refuse_few_samples(least: int, results: Sequence[Result]) -> str | None:
     return None if results else "nothing is known about how it was computed"
 
 
-def refuse_other_labels(labels: str, results: Sequence[Result]) -> str | None:
+def refuse_other_labels(labels: str, results: Sequence[Computed]) -> str | None:
     """Refuse anything but votes with noise on labels that the worker itself has loaded, as they are."""
     for result in results:
         maker = result.derivation.maker
@@ -155,7 +155,7 @@ def refuse_other_labels(labels: str, results: Sequence[Result]) -> str | None:
     return None if results else "nothing is known about how it was computed"
 
 
-def refuse_many_numbers(most: float, results: Sequence[Result]) -> str | None:
+def refuse_many_numbers(most: float, results: Sequence[Computed]) -> str | None:
     """Refuse more numbers than a share of the rows: they could contain the rows."""
     total = 0.0
     for result in results:
@@ -168,7 +168,7 @@ def refuse_many_numbers(most: float, results: Sequence[Result]) -> str | None:
     return f"it has {total:.2f} numbers for each row of the data, and the rule allows {most:g}"
 
 
-def refuse_few_rows(least: int, results: Sequence[Result]) -> str | None:
+def refuse_few_rows(least: int, results: Sequence[Computed]) -> str | None:
     """Refuse results with a number behind which are too few rows, or that pick single elements."""
     for result in results if least else ():
         if (picked := find_picking(result.derivation)) is not None:
@@ -196,7 +196,7 @@ def find_picking(derivation: Derivation) -> str | None:
 
 def _is_index(node: Derivation) -> bool:
     op, args = node.action.op, node.action.args
-    return op is not None and op.attr == "__getitem__" and len(args) > 1 and type(args[0]) is Place
+    return op is not None and op.attr == "__getitem__" and len(args) > 1 and type(args[0]) is Hole
 
 
 def _find_row_index(node: Derivation) -> object:

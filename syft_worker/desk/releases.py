@@ -90,9 +90,11 @@ class Releases:
         """Grant a request for a study whose results are covered by a rule, which is not used by it."""
         rule: StandingApproval | SumRule | str | None
         if terms.is_summed:
-            makers = [result.derivation.whole.maker for result in request.results]
-            asked = [SumCandidate(request.peer, maker, terms.roster) for maker in makers if maker is not None]
-            found = list(map(studies_of(self._worker).find_rule, asked)) if len(asked) == len(makers) else []
+            computed = [result.derivation.whole for result in request.results]
+            asked = [
+                SumCandidate(request.peer, each.maker, each, terms.roster) for each in computed if each.maker is not None
+            ]
+            found = list(map(studies_of(self._worker).find_rule, asked)) if len(asked) == len(computed) else []
             rule = found[0] if found and all(each is found[0] for each in found) else None
         else:
             given = request.peer, request.lineage

@@ -44,7 +44,7 @@ from syft_worker.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePen
 from syft_worker.desk.handle import RequestHandle
 from syft_worker.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_worker.desk.messages import FollowRequests
-from syft_worker.desk.programs import Result, describe_result
+from syft_worker.desk.programs import Computed, describe_result
 from syft_worker.desk.terms import Terms
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ReleaseRequest:
     """The line of the asker's program, as the asker says."""
     terms: Terms | None = None
     """What a request for a study asks for: a rule; the objects are examples, which do not leave with it."""
-    results: tuple[Result, ...] = ()
+    results: tuple[Computed, ...] = ()
     """What rules ask about the objects, also when they have left; empty if the worker was started again since."""
     how: tuple[str, ...] = ()
     """How each object was computed, with the digest of its program."""
@@ -470,7 +470,7 @@ class ReleaseRequests:
             self._requests[request.id] = request
         self._forget()
 
-    def _describe_results(self, objects: Iterable[Requested]) -> tuple[Result, ...]:
+    def _describe_results(self, objects: Iterable[Requested]) -> tuple[Computed, ...]:
         return tuple([describe_result(self._worker, requested.copy) for requested in objects])
 
     def restore(self, request: ReleaseRequest) -> None:

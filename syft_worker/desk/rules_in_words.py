@@ -16,7 +16,7 @@ def describe_any_program(conditions: Mapping[str, Json]) -> str:
     form, count = conditions.get("form"), conditions.get("count")
     numbers = None if form is None else count_numbers(form)
     if numbers is None:
-        return f"{'all' if count is None else f'{count:,}'} uses of {form or 'any form'}: any part of the data"
+        return f"{'unlimited' if count is None else f'{count:,}'} uses of {form or 'any form'}: any part of the data"
     if count is None:
         return f"each use of {form}: up to {numbers:,} numbers of the data, without a limit"
     uses = "use" if count == 1 else "uses"

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from syft_core.values import Table
-from syft_core.workers.party.derivations import find_option
 from syft_sums.roster import MAX_MEMBERS, Roster
 from syft_worker.desk import programs
-from syft_worker.desk.programs import Result
+from syft_worker.desk.programs import Computed
 
 MAX_NUMBER = 2**31
 AT_LEAST = 3
@@ -64,12 +63,12 @@ class Terms:
         return asdict(self)
 
 
-def suggest_study_conditions(terms: Terms, results: Sequence[Result]) -> Table:
+def suggest_study_conditions(terms: Terms, results: Sequence[Computed]) -> Table:
     """Return the conditions of a rule for the programs of a study, apart from user and data; empty if it has none."""
     if not terms.is_summed:
         conditions = programs.suggest_program_conditions(results)
         return {**conditions, "count": terms.count} if conditions else {}
-    found = {find_option(result.derivation.whole.maker, "program") for result in results}
+    found = {result.derivation.find_program() for result in results}
     if not found or not all(isinstance(each, str) for each in found):
         return {}
     return {

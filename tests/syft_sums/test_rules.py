@@ -32,6 +32,8 @@ def test_what_is_not_named_has_a_default() -> None:
         ({"at_least": 2}, "at_least = 2 with colluding = 1 would hide a result among 1"),
         ({"programs": ["ab"]}, "programs must be a list of digests of 64 hexadecimal digits"),
         ({"programs": []}, "programs must be a list"),
+        ({"free": ["fixed 1"]}, "free names inputs of programs, and there are none"),
+        ({"free": [], "programs": ["ab" * 32]}, "free must be a list of names of supplied inputs"),
         ({"clip": 0}, "clip must be a number above 0"),
         ({"clip": float("inf")}, "clip must be a number above 0"),
         ({"noise": {"multiplier": 1.0}}, "noise must have multiplier, delta and epsilon"),

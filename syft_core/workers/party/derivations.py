@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from syft_core.hook.attributes import Op
 from syft_core.hook.chain import iter_links, plain_end
@@ -35,7 +35,7 @@ WEIGHTS = "weights"
 """The supplied input of a training that is not part of its program."""
 _MAX_ARGUMENT = 60
 _PURPOSE = b"syft derivation 1\0"
-Find: TypeAlias = "Callable[[], Any]"
+Find: TypeAlias = "Callable[[], Nested]"
 """Returns the stored object that a leaf stands for, or None if it is gone or was changed."""
 
 
@@ -69,7 +69,7 @@ class Maker(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Hole:
     """Stands for an operand, by its position, in the arguments of an operation."""
 
     number: int
@@ -98,7 +98,7 @@ class Action:
     """The operation; None for anything else that cannot be repeated from its arguments."""
     args: Args = ()
     kwargs: Kwargs | None = None
-    """The arguments of the operation, with a ``Place`` for each operand."""
+    """The arguments of the operation, with a ``Hole`` for each operand."""
     maker: Maker | None = None
     """The protocol or the program of which this is the result."""
     roles: tuple[str, ...] = ()
@@ -277,7 +277,7 @@ class Data(Derivation):
         self.restore(id, tags, _form(value), find, _framework(value))
         self.digest = _hash("data", str(id), *sorted(tags), form_of(value), _dtype(self.form))
 
-    def restore(self, id: Id, tags: frozenset[str], form: Form | None, find: Find, framework: Any) -> None:
+    def restore(self, id: Id, tags: frozenset[str], form: Form | None, find: Find, framework: Nested) -> None:
         """Set everything but the digest."""
         self.id, self.tags, self.form, self.find, self.framework = id, tags, form, find, framework
         self.action, self.operands, self.count = LOADED, (), 1
@@ -302,7 +302,7 @@ class Supplied(Derivation):
         self.restore(form_of(value), _form(value), find, _framework(value), version)
         self.digest = _hash("supplied", *_layers(value), read_bytes(value))
 
-    def restore(self, label: str, form: Form | None, find: Find, framework: Any, version: int | None = None) -> None:
+    def restore(self, label: str, form: Form | None, find: Find, framework: Nested, version: int | None = None) -> None:
         """Set everything but the digest; ``version`` is how often the object had been changed."""
         self.label, self.form, self.find, self.version = label, form, find, version
         self.framework = framework
@@ -322,7 +322,7 @@ class Supplied(Derivation):
 def make_action(op: Op, args: Args, kwargs: Kwargs) -> Action:
     """Return what an operation does with its plain arguments."""
     digest, call = _describe_call("operation", op.name, args, kwargs)
-    arity = sum(type(leaf) is Place for leaf in leaves(call))
+    arity = sum(type(leaf) is Hole for leaf in leaves(call))
     return Action(op.operation, digest, op, call[0], call[1], arity=arity)
 
 
@@ -334,7 +334,7 @@ def make_call_action(function: Id, args: Args, kwargs: Kwargs) -> Action:
 
 def _describe_call(kind: str, name: str, args: Args, kwargs: Kwargs) -> tuple[bytes, Nested]:
     numbers = iter(range(1 << 30))
-    call = map_leaves(lambda leaf: Place(next(numbers)) if build_rule(leaf) else leaf, (args, kwargs))
+    call = map_leaves(lambda leaf: Hole(next(numbers)) if build_rule(leaf) else leaf, (args, kwargs))
     layers = [name for leaf in leaves((args, kwargs)) if build_rule(leaf) for name in (*_layers(leaf), "")]
     parts = _encode(call)
     return _hash(kind, name, *layers, secrets.token_bytes(32) if parts is None else parts), call
@@ -362,7 +362,7 @@ def make_unknown(operands: Iterable[Derivation]) -> Derivation:
     return Derivation(Action("unknown", secrets.token_bytes(32)), tuple(operands))
 
 
-def find_option(maker: Maker | None, name: str) -> Any:
+def find_option(maker: Maker | None, name: str) -> Nested:
     """Return an option of a maker, or None."""
     return None if maker is None else dict(maker.options).get(name)
 
@@ -390,13 +390,13 @@ def _make_action(name: str) -> Action:
 
 
 GRADIENT, WRITTEN, LOADED = _make_action("gradient"), _make_action("overwritten"), _make_action("data")
-SUPPLIED, BACKWARD = _make_action("input"), _make_action("backward")
+SUPPLIED, BACKWARD = _make_action("input"), _make_action("differentiated")
 
 
-def _encode(value: Any) -> bytes | None:
+def _encode(value: Nested) -> bytes | None:
     """Return bytes that are equal only for equal arguments; None if an argument has no lasting form."""
     cls = type(value)
-    if cls is Place:
+    if cls is Hole:
         return b"x"
     if cls is float or cls is complex:
         return f"{cls.__name__} {value!r};".encode()
@@ -422,7 +422,7 @@ def _form(value: object) -> Form | None:
     return None if end is None else framework_of(end).form_of(end)
 
 
-def _framework(value: object) -> Any:
+def _framework(value: object) -> Nested:
     end = plain_end(value)
     return None if end is None else framework_of(end)
 
@@ -458,7 +458,7 @@ def _write(action: Action, operands: Sequence[Derivation], shown: list[str]) -> 
         one, other = [_write_argument(arg, operands, shown) for arg in action.args]
         one, other = (other, one) if op.reflected else (one, other)
         return f"{one} {SIGNS[op.operation]}{'=' * op.inplace} {other}"
-    if is_binary and op.operation in ("getitem", "__getitem__") and type(action.args[0]) is Place:
+    if is_binary and op.operation in ("getitem", "__getitem__") and type(action.args[0]) is Hole:
         index = action.args[1] if type(action.args[1]) is tuple else (action.args[1],)
         first = _write_argument(action.args[0], operands, shown)
         return f"{first}[{', '.join([_write_index(each, operands, shown) for each in index])}]"
@@ -494,7 +494,7 @@ def _write_list(name: str, operands: Sequence[Derivation], shown: list[str]) -> 
 
 
 def _write_argument(arg: Nested, operands: Sequence[Derivation], shown: list[str]) -> str:
-    if type(arg) is not Place:
+    if type(arg) is not Hole:
         return _write_value(arg)
     operand, text = operands[arg.number], shown[arg.number]
     return text if operand.is_leaf or text.endswith("]") else f"({text})"
@@ -514,4 +514,4 @@ def _write_value(arg: Nested) -> str:
 
 
 def _has_place(arg: Nested) -> bool:
-    return any(type(leaf) is Place for leaf in leaves(arg))
+    return any(type(leaf) is Hole for leaf in leaves(arg))

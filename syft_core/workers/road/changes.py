@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.values import Nested, Tensor
+from syft_core.values import Nested
 from syft_core.workers.party.derivations import Derivation
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.derivation import note_write
 from syft_core.workers.road.execution import Execution, restore_if_failed, snapshot_forms
-from syft_core.workers.road.memory import Compute, is_seen_elsewhere
+from syft_core.workers.road.memory import Compute, change_count, is_seen_elsewhere
 
 
 def track(proceed: Stage, execution: Execution) -> Nested:
@@ -154,16 +154,3 @@ def propagate(worker: Worker, changed: Sequence[Stored], derivation: Derivation 
 def _version(value: object) -> int | None:
     end = plain_end(value)
     return 0 if end is None else change_count(end)
-
-
-def change_count(end: Tensor) -> int | None:
-    """Return how often a plain tensor was changed.
-
-    None for tensors made in inference mode. 0 for numpy, whose operations change only their declared targets.
-    """
-    try:
-        return end._version  # type: ignore[no-any-return]  # torch's version counter
-    except RuntimeError:
-        return None
-    except AttributeError:
-        return 0

@@ -26,6 +26,7 @@ from syft_core.workers.party.status import LAYERED
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import change_count
 from syft_core.workers.road.task import attribute
 
 
@@ -177,8 +178,6 @@ def _finder(entry: Stored) -> Callable[[], Stored | None]:
 
 
 def _version(value: object) -> int | None:
-    """Return how often a tensor was changed; None if its framework does not count that."""
-    try:
-        return getattr(plain_end(value), "_version", None)
-    except RuntimeError:  # A tensor of inference mode.
-        return None
+    """Return how often a tensor was changed; None if that is not known."""
+    end = plain_end(value)
+    return None if end is None else change_count(end)

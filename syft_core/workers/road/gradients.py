@@ -17,9 +17,10 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, hand_to, leave, withdraw
 from syft_core.workers.party.store import Stored, keeps_gradient, lineage_of
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.road.changes import change, change_count
+from syft_core.workers.road.changes import change
 from syft_core.workers.road.derivation import note_backward
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import change_count
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import may_change
 

@@ -29,6 +29,19 @@ def is_seen_elsewhere(worker: Worker, targets: Sequence[Stored], ends: Sequence[
     return not all(framework_of(end).is_alone(end) for end in ends)
 
 
+def change_count(end: Tensor) -> int | None:
+    """Return how often a plain tensor was changed.
+
+    None for tensors made in inference mode. 0 for numpy, whose operations change only their declared targets.
+    """
+    try:
+        return end._version  # type: ignore[no-any-return]  # torch's version counter
+    except RuntimeError:
+        return None
+    except AttributeError:
+        return 0
+
+
 def is_new(result: Tensor, execution: Execution) -> bool:
     """Return whether a plain tensor certainly shares no memory with an operand, and no operand has changed."""
     if execution.op.alters_autograd or any(result is operand for operand in execution.operands):

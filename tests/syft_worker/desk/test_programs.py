@@ -58,7 +58,7 @@ def refuses(compute: Callable[[], Any], why: str) -> None:
         ({"form": "Tensor[10], Tensor[]", "count": 1}, "1 use of Tensor.10., Tensor..: up to 11 numbers of the data"),
         ({"form": "Tensor[114]"}, "each use of Tensor.114.: up to 114 numbers of the data, without a limit"),
         ({"form": "Tensor[*]", "count": 3}, "3 uses of Tensor.\\*.: any part of the data"),
-        ({}, "all uses of any form: any part of the data"),
+        ({}, "unlimited uses of any form: any part of the data"),
     ],
 )
 def test_a_rule_without_a_program_is_refused_with_the_words_to_add_and_what_they_mean(
