@@ -73,7 +73,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     vector, fits = encode(*numbers, roster.size)
     if not fits:
         _note_failure(worker, rule, message)
-    task = _describe_task(maker, list(map(len, numbers.parts)), message.weights)
+    task = _describe_task(_describe_question(maker), list(map(len, numbers.parts)), message.weights)
     noise = _describe_noise(maker)
     contribution = Contribution(
         studies.key, roster, message.round, task, vector, studies.history.masked, bytes.fromhex(journal.head), noise
@@ -223,12 +223,17 @@ def _read_numbers(worker: Worker, entry: Stored) -> npt.NDArray[np.generic]:
         raise _refuse(worker, "a result is not a dense tensor of real numbers", "sum dense results") from None
 
 
-def _describe_task(maker: Maker, lengths: Sequence[int], weights: str) -> bytes:
-    """Return the digest of everything that must be the same at all workers of a sum."""
+def _describe_question(maker: Maker) -> bytes:
+    """Return the digest of what the client asks of the data, whichever of the results it has summed, and how."""
     options = dict(maker.options)
     shared = [options.get(name) for name in ("program", "supplied", "parameters", "weighted", "clip")]
     operands = [_describe_operand(operand) for operand in maker.operands]
-    return hash_parts(write_text("task", maker.protocol, *shared, operands, list(lengths), weights, "2^-32 int64"))
+    return hash_parts(write_text("question", maker.protocol, *shared, operands))
+
+
+def _describe_task(question: bytes, lengths: Sequence[int], weights: str) -> bytes:
+    """Return the digest of everything that must be the same at all workers of a sum."""
+    return hash_parts(write_text("task", question, list(lengths), weights, "2^-32 int64"))
 
 
 def _describe_operand(operand: Operand) -> tuple[Nested, ...]:
@@ -299,11 +304,12 @@ def _record_departure(worker: Worker, message: MaskSum, found: OpenRound, statem
     found.entry.derivation = derive_program(_SumMaker("sum", options, names), [])
     facts = {
         **_name_round(found),
-        "task": ready.task.hex(),
+        "task": _describe_question(found.maker).hex(),
         "list": keys,
         "counters": [statement.masked for statement in statements],
         "data": found.data,
         "noise": ready.noise,
+        "counts": True,
         "rule": "",
         "use": found.use,
     }
@@ -337,7 +343,7 @@ def cover_sum(leaving: Leaving) -> None:
         leaving.error = _refuse(worker, why, "ask for what the owner's rule permits, or ask the owner")
         return
     assert isinstance(rule, SumRule)  # noqa: S101  # otherwise there is a reason
-    facts["rule"] = rule.name
+    facts["rule"], facts["counts"] = rule.name, not rule.has_noise
     (place,) = leaving.kept
     entry = leaving.objects[place].entry
     leaving.cover(place, Departure(entry, None, Grant(found.use, rule.made_by or "the owner", rule.name)))

@@ -183,10 +183,10 @@ def _refuse_rows(least: int, candidate: Candidate) -> str | None:
 
 
 def _refuse_clip(most: float, candidate: Candidate) -> str | None:
-    clip = candidate.option("clip")
-    if candidate.maker.protocol != "train" or (type(clip) in (int, float) and clip <= most):
+    clip = read_privacy(candidate.maker).get("clip", candidate.option("clip"))
+    if candidate.maker.protocol != "train" or (isinstance(clip, int | float) and clip <= most):
         return None
-    return f"its norm may be larger than the {most} of the rule: train with `clip={most}`"
+    return f"its norm may be larger than the {most:g} of the rule: train with `clip={most:g}`"
 
 
 def _refuse_program(digests: list[str], candidate: Candidate) -> str | None:

@@ -92,7 +92,9 @@ class Releases:
         if terms.is_summed:
             computed = [result.derivation.whole for result in request.results]
             asked = [
-                SumCandidate(request.peer, each.maker, each, terms.roster) for each in computed if each.maker is not None
+                SumCandidate(request.peer, each.maker, each, terms.roster)
+                for each in computed
+                if each.maker is not None
             ]
             found = list(map(studies_of(self._worker).find_rule, asked)) if len(asked) == len(computed) else []
             rule = found[0] if found and all(each is found[0] for each in found) else None

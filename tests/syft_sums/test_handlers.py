@@ -456,7 +456,7 @@ def test_a_longer_digest_with_the_same_beginning_is_refused(make: Make) -> None:
 def test_a_training_with_a_larger_norm_is_refused(make: Make, clip: float | None) -> None:
     client = Client(make(clip=1.0))
     client.join("north", clip=1.0)
-    with pytest.raises(SumRefusedError, match="its norm may be larger than the 1.0 of the rule"):
+    with pytest.raises(SumRefusedError, match="its norm may be larger than the 1 of the rule"):
         client.join("north", clip=clip)
 
 
@@ -470,8 +470,8 @@ NOISE = {"multiplier": 1.1, "delta": 1e-5, "epsilon": 8.0}
 
 
 def noisy(**changes: float) -> tuple[float, ...]:
-    found = {**NOISE, **changes}
-    return 1.0, found["multiplier"], 0.1, 20, found["delta"], found["epsilon"]
+    found = {"clip": 1.0, **NOISE, **changes}
+    return found["clip"], found["multiplier"], 0.1, 20, found["delta"], found["epsilon"]
 
 
 @pytest.mark.parametrize(
@@ -479,6 +479,7 @@ def noisy(**changes: float) -> tuple[float, ...]:
     [
         (None, "it has no noise, and under this rule nothing exact leaves"),
         (noisy(multiplier=1.0), "its noise multiplier is 1.0, and the rule wants at least 1.1"),
+        (noisy(clip=2.0), "its norm may be larger than the 1 of the rule"),
         (noisy(delta=1e-3), "its delta is 0.001, and the rule wants at most 1e-05"),
         (noisy(epsilon=8.1), "its epsilon is 8.1, and the rule permits 8.0"),
     ],
@@ -486,7 +487,27 @@ def noisy(**changes: float) -> tuple[float, ...]:
 def test_less_noise_than_the_rule_wants_is_refused(make: Make, privacy: Any, why: str) -> None:
     client = Client(make(any_program=None, clip=1.0, noise=NOISE))
     with pytest.raises(SumRefusedError, match=why):
-        client.join("north", clip=1.0, privacy=privacy)
+        client.join("north", clip=None if privacy else 1.0, privacy=privacy)
+
+
+def test_a_little_noise_does_not_open_more_lists_under_a_rule_that_demands_none(make: Make) -> None:
+    hospitals = make(4, changes=0)
+    three = Client(hospitals, hospitals.study(hospitals.workers[:3], "a"))
+    three.mask_all(three.join_all(supplied="01" * 32, privacy=noisy(multiplier=1e-9)))
+    four = Client(hospitals, hospitals.study(name="b"))
+    statements = four.join_all(supplied="02" * 32, privacy=noisy(multiplier=1e-9))
+
+    with pytest.raises(SumRefusedError, match="the rule permits changes = 0"):
+        four.mask("north", statements)
+
+
+def test_another_choice_of_results_is_the_same_question(make: Make) -> None:
+    client = Client(make(4, changes=9))
+    client.mask_all(client.join_all(1), 1)
+    statements = client.join_all(2, value=(1.0,))
+
+    with pytest.raises(SumRefusedError, match="this task was summed over another list"):
+        client.mask(first(client, statements), statements[:3], 2)
 
 
 def test_under_noise_only_the_parameters_are_summed(make: Make) -> None:

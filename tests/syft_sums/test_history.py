@@ -16,6 +16,7 @@ def facts(**changes: Any) -> dict[str, Any]:
         "counters": [0, 0, 0],
         "data": ["#x"],
         "noise": "none",
+        "counts": True,
         "rule": "aggregates",
         "use": "s-1",
     }
@@ -38,9 +39,9 @@ def test_each_data_of_a_result_counts() -> None:
     assert "results of #y" in str(history.refuse_list(["#y"], frozenset("ab"), 0))
 
 
-def test_lists_with_noise_are_not_counted() -> None:
+def test_lists_under_a_rule_that_demands_noise_are_not_counted() -> None:
     history = SumHistory()
-    history.add(facts(noise="SampleDP(...)"), False, 0.0)
+    history.add(facts(counts=False), False, 0.0)
     assert history.refuse_list(["#x"], frozenset("ab"), 0) is None
 
 
