@@ -233,7 +233,8 @@ def _offer_study(request: ReleaseRequest, terms: Terms, rule: Table, csrf: str, 
         about += "still show much about one record; only noise prevents that."
     else:
         about = "Results leave one by one, as they are: only noise limits what they reveal about one record."
-    programs = f"Only results of these programs are covered: {shorten_programs(digests)}."
+    programs = f"Only results of these programs are covered: {shorten_programs(digests)}. Which columns they get, how "
+    programs += "missing values are filled and how columns are scaled is for the user; rows are not."
     stated = [text for key, text in _STATED.items() if key in rule]
     texts = (f"{one_line(rule['user'])} asks: {one_line(terms.describe())}.", programs, about, *stated)
     button = element("button", "Approve the study")

@@ -65,7 +65,14 @@ def run(screen: Screen, hook: FrameworkHook, options: DemoOptions) -> None:
 
 def make_rule(program: str) -> Table:
     """Return the rule that each owner writes into the configuration of the worker."""
-    return {"user": USER, "computed_from": ["#patients"], "programs": [program], "at_least": 3, "count": ROUNDS}
+    return {
+        "user": USER,
+        "computed_from": ["#patients"],
+        "programs": [program],
+        "free": ["arrangement"],
+        "at_least": 3,
+        "count": ROUNDS,
+    }
 
 
 def _show_start(screen: Screen, in_process: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from syft_core.values import Table
+from syft_core.workers.party.derivations import ARRANGEMENT
 from syft_sums.roster import MAX_MEMBERS, Roster
 from syft_worker.desk import programs
 from syft_worker.desk.programs import Computed
@@ -65,14 +66,16 @@ class Terms:
 
 def suggest_study_conditions(terms: Terms, results: Sequence[Computed]) -> Table:
     """Return the conditions of a rule for the programs of a study, apart from user and data; empty if it has none."""
-    if not terms.is_summed:
-        conditions = programs.suggest_program_conditions(results)
-        return {**conditions, "count": terms.count} if conditions else {}
-    found = {result.derivation.find_program() for result in results}
-    if not found or not all(isinstance(each, str) for each in found):
+    free = [ARRANGEMENT]  # Means for scaling and missing values are a part of the study.
+    found = sorted({each for result in results if (each := result.derivation.find_program(free)) is not None})
+    if not found:
         return {}
+    if not terms.is_summed:
+        stated = programs.suggest_program_conditions(results)
+        return {**stated, "program": found, "free": free, "count": terms.count}
     return {
-        "programs": sorted(map(str, found)),
+        "programs": found,
+        "free": free,
         "at_least": min(AT_LEAST, terms.workers),
         "colluding": min(1, terms.colluding),
         "count": terms.count,
