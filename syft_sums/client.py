@@ -87,7 +87,8 @@ class SumStudy:
         self.roster = Roster(name, tuple(sorted(self._keys.values())), colluding)
         problem = self.roster.find_problem()
         if problem is not None:
-            raise SumError.roster(name, *problem)
+            why, advice = problem
+            raise SumError.roster(name, why, advice)
         self._open: dict[int, _Round] = {}
 
     @property
@@ -275,8 +276,8 @@ class _Round:
 
     def _require_quorum(self, advice: str) -> None:
         if len(self._ready) < self._least:
-            facts = len(self._ready), self._study.size, self._least
-            raise SumError.too_few(self._number, *facts, self._list_lost(), advice)
+            left, size, needed = len(self._ready), self._study.size, self._least
+            raise SumError.too_few(self._number, left, size, needed, self._list_lost(), advice)
 
     def _list_lost(self) -> str:
         return "".join([f"; {id}: {why}" for id, why in self._lost.items()])

@@ -23,6 +23,7 @@ from syft_core.pictures.tables import one_line
 from syft_core.values import Nested, Table
 from syft_core.workers.moving.departure import Leaving, finish, leave
 from syft_core.workers.party.derivations import Derivation, Maker, Operand
+from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derive_program
@@ -215,7 +216,11 @@ def _read_numbers(worker: Worker, entry: Stored) -> npt.NDArray[np.generic]:
     """Return the numbers of a stored tensor as a flat array, which shares its memory where possible."""
     plain = plain_end(entry.value)
     try:
-        array = np.from_dlpack(framework_of(plain).detach(plain))
+        framework = framework_of(plain)
+        plain = framework.detach(plain)
+        if not getattr(plain, "is_cpu", True):  # An array of numpy is always in the memory of the processor.
+            plain = framework.method("cpu").run(plain)
+        array = np.from_dlpack(plain)
         if array.dtype.kind not in "fiu":
             raise TypeError
         return array.reshape(-1)
@@ -266,6 +271,8 @@ def _describe_result(entries: Sequence[Stored], contribution: Contribution) -> S
     """Return what would leave, as an object that is not stored."""
     ready = contribution.ready
     entry = Stored(Tensor(ready.length), None, lineage_of(entries))
+    for each in entries:  # A sum is restricted like its parts.
+        entry.mark(each.status & ADDED)
     entry.id = f"{contribution.roster.name}:{ready.round}"
     return entry
 

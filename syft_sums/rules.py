@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
@@ -20,6 +20,7 @@ from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.derivations import Derivation, Maker
 from syft_sums.errors import SumRuleError
+from syft_sums.keys import read_fingerprint, write_fingerprint
 from syft_sums.roster import MAX_MEMBERS, Roster
 
 DAY = 86_400.0
@@ -148,6 +149,21 @@ def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
     require("noise" not in read or "clip" in read, "noise needs clip, the largest norm of an update")
     require(read.get("per_day", 0) <= read.get("count", 2**31), "per_day contradicts count")
     return read
+
+
+def read_members(members: Mapping[str, str | Sequence[str]]) -> dict[str, tuple[bytes, ...]]:
+    """Return the keys of members, by name, given their fingerprints; raise ``SumRuleError`` if one is wrong."""
+    found: dict[str, tuple[bytes, ...]] = {}
+    for name, texts in members.items():
+        try:
+            found[name] = tuple(map(read_fingerprint, [texts] if isinstance(texts, str) else texts))
+        except (TypeError, ValueError) as error:  # noqa: PERF203  # the error names the member
+            raise SumRuleError.condition("members", f"{name!r} {error}") from None
+    every = [key for keys in found.values() for key in keys]
+    for key in every:
+        if every.count(key) > 1:
+            raise SumRuleError.condition("members", f"{write_fingerprint(key)} is listed twice")
+    return found
 
 
 # --- conditions

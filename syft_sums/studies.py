@@ -18,10 +18,10 @@ from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 from syft_sums.errors import SumRuleError
 from syft_sums.history import RoundKey, SumHistory, data_of
-from syft_sums.keys import MemberKey, read_fingerprint, write_fingerprint
+from syft_sums.keys import MemberKey, write_fingerprint
 from syft_sums.release import RULE
 from syft_sums.roster import Roster
-from syft_sums.rules import Candidate, SumRule, read_conditions, read_privacy
+from syft_sums.rules import Candidate, SumRule, read_conditions, read_members, read_privacy
 
 if TYPE_CHECKING:
     from syft_sums.contribution import Contribution
@@ -103,18 +103,7 @@ class Studies:
 
     def set_members(self, members: Mapping[str, str | Sequence[str]]) -> None:
         """Set whom the owner counts: the fingerprint of each member's worker, or of each of them, by name."""
-        found: dict[str, tuple[bytes, ...]] = {}
-        for name, texts in members.items():
-            try:
-                keys = tuple(map(read_fingerprint, [texts] if isinstance(texts, str) else texts))
-            except (TypeError, ValueError) as error:
-                raise SumRuleError.condition("members", f"{name!r} {error}") from None
-            found[name] = keys
-        every = [key for keys in found.values() for key in keys]
-        for key in every:
-            if every.count(key) > 1:
-                raise SumRuleError.condition("members", f"{write_fingerprint(key)} is listed twice")
-        self.members = found
+        self.members = read_members(members)
 
     def allow(self, conditions: Mapping[str, Json], name: str = RULE, by: str = "the owner") -> SumRule:
         """Add a rule from now on; raise if it is wrong, or could never be used."""

@@ -184,10 +184,8 @@ def _approve_program(args: argparse.Namespace, desk: Desk) -> object:
     """Add a rule for the program of a request, which settles it."""
     if args.digest is not None and desk.show(args.id)["digest"] != args.digest:
         raise ConfigurationError("cannot approve the program: the digest is that of something else; review it again")
-    desk.allow(args.rule, args.id, count=args.count)
+    desk.approve_program(args.id, args.rule, args.count)
     found = desk.show(args.id)
-    if found["state"] == "open":
-        found = desk.approve(args.id, args.answer, args.digest)
     if args.json:
         return found
     return f"request {found['id']} of {one_line(found['user'])} is {found['state']}, and the rule {args.rule} stands"

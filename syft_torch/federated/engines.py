@@ -173,7 +173,7 @@ class Engine:
         try:
             with task.client.open() as client:
                 return self._train(task, client)
-        except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
+        except Exception as error:  # noqa: BLE001  # it is reported, and the round continues
             return error.with_traceback(None)
 
     def _train(self, task: Assignment, client: Client) -> Update:
@@ -218,7 +218,7 @@ class StackedEngine(Engine):
             client = stack.enter_context(task.client.open())
             yield_turn()
             return client.make_training(task.job, task.find_weights(), task.seed, task.correction)
-        except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
+        except Exception as error:  # noqa: BLE001  # it is reported, and the round continues
             self._ready.append((task, error.with_traceback(None)))
             return None
 

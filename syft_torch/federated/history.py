@@ -127,7 +127,7 @@ class History:
         if path is not None:
             figure.savefig(path)
         if isinstance(find_display(), Notebook):
-            pyplot.close(figure)  # A notebook shows what a cell returns; it would show an open figure once more.
+            pyplot.close(figure)  # A notebook shows what a cell returns, and would show an open figure a second time.
         return figure
 
     def draw(self, width: int = 640, height: int = 320) -> str:

@@ -330,7 +330,7 @@ class Pull:
 def clip(difference: Tensor, largest: float | None, layout: Layout) -> Tensor:
     """Scale the parameters in a difference, in place, so that their norm does not exceed the limit.
 
-    Statistics and counts are not scaled, and do not count: they are no steps of an optimizer.
+    Statistics and counts are neither scaled nor part of the norm: no optimizer changes them.
     """
     if largest is not None:
         parameters = difference[..., : layout.parameters]

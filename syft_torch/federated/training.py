@@ -25,7 +25,7 @@ from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
-from syft_core.workers.party.derivations import WEIGHTS, Derivation
+from syft_core.workers.party.derivations import CORRECTION, WEIGHTS, Derivation
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
@@ -46,8 +46,6 @@ from syft_torch.federated.private_steps.accounting import require_accounting
 from syft_torch.federated.private_steps.charges import Charges
 from syft_torch.federated.private_steps.loop import PrivateSteps
 
-CORRECTION = "correction"
-"""What a tensor is to a training that is added to each gradient."""
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
 """Maximum number of losses, with their settings, that a process remembers, and maximum bytes of their plans."""
 _NOISE_STATES = 12

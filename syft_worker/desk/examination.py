@@ -16,7 +16,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.hook.forms import Form
 from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.values import Nested, Tensor
-from syft_core.workers.party.derivations import Data, Derivation, Hole, Supplied
+from syft_core.workers.party.derivations import CORRECTION, WEIGHTS, Data, Derivation, Hole
 
 SECONDS = 5.0
 """How long a program may run in all, for one answer."""
@@ -54,9 +54,10 @@ def count_rows_behind(derivation: Derivation, wanted: int) -> Examination:
             known = Examination(0, str(error))
         except Exception as error:  # noqa: BLE001  # an operation may fail on examples
             known = Examination(0, f"it failed on examples with {type(error).__name__}")
-        if len(_known) >= MAX_KNOWN:
-            _known.clear()
-        _known[key] = known
+        if not known.why:  # What is missing may come again.
+            if len(_known) >= MAX_KNOWN:
+                _known.clear()
+            _known[key] = known
     return known
 
 
@@ -82,6 +83,7 @@ class _Program:
 
     def __init__(self, derivation: Derivation) -> None:
         self.derivation, self.nodes = derivation, list(derivation.iter_nodes())
+        self.inputs = derivation.list_inputs()
         self.leaves: list[Nested] = [node for node in self.nodes if node.is_leaf]
         self.repeat: Callable[[Sequence[Tensor]], Tensor] | None = None
         self.batch: Callable[[int], int] = lambda rows: rows
@@ -90,7 +92,7 @@ class _Program:
     def of(cls, derivation: Derivation) -> _Program:
         """Return the program of a derivation; raise if a step cannot be repeated."""
         if derivation.operands is None:
-            raise _NotRunError(f"it has {derivation.count:,} steps, of which only the last ones are known")
+            raise _NotRunError(f"it has up to {derivation.count:,} steps, of which only the last ones are known")
         derivation = derivation.whole
         program = cls(derivation)
         if derivation.maker is not None:
@@ -160,7 +162,7 @@ def _count(derivation: Derivation, wanted: int) -> Examination:
         raise _NotRunError("it depends on no data of this worker that was loaded as it is")
     rows = max(leaf.rows for leaf in data)
     length = program.batch(rows)
-    values = {leaf.digest: _make_value(leaf, length if program.repeat is not None else None) for leaf in program.leaves}
+    values = {leaf.digest: _make_value(program, leaf, length) for leaf in program.leaves}
     base, deadline = program.run(values), time.monotonic() + SECONDS
     if bool((base != base).any()):  # noqa: PLR0124  # whether a number is NaN
         raise _NotRunError("its result on examples is not a number")
@@ -182,22 +184,24 @@ def _choose_rows(count: int) -> list[int]:
     return [place * count // tried for place in range(tried)]
 
 
-def _make_value(leaf: Nested, length: int | None) -> Tensor:
-    """Return an example for data, and what was supplied itself if it is still here."""
-    if (
-        isinstance(leaf, Supplied)
-        and (known := leaf.find()) is not None
-        and (end := plain_end(known.value)) is not None
-    ):
+def _make_value(program: _Program, leaf: Nested, length: int) -> Tensor:
+    """Return an example for data and for weights, and anything else that was supplied as it is."""
+    if isinstance(leaf, Data):
+        example = _make_example(leaf)
+        return example if program.repeat is None else example[:length]
+    end = None if (known := leaf.find()) is None else plain_end(known.value)
+    if end is not None:
         return framework_of(end).copy(framework_of(end).detach(end))
-    if leaf.form is None:
-        raise _NotRunError("a form does not describe one of its tensors")
-    example = _make_example(leaf)
-    return example if length is None or isinstance(leaf, Supplied) else example[:length]
+    name = next((name for name, each in program.inputs.items() if each.digest == leaf.digest), "")
+    if name not in (WEIGHTS, CORRECTION):
+        raise _NotRunError(f"their {name} is not here any more: keep a pointer to it until the result has left")
+    return _make_example(leaf)
 
 
 def _make_example(leaf: Nested) -> Tensor:
-    known: Form = leaf.form
+    known: Form | None = leaf.form
+    if known is None:
+        raise _NotRunError("a form does not describe one of its tensors")
     example = leaf.framework.example(known, _DIFFERENT)
     if example is None:
         raise _NotRunError("its data is too large for an example")

@@ -15,7 +15,9 @@ pytest.importorskip("torch")
 from syft_core.exceptions import ConfigurationError
 from syft_sums.roster import find_quorum
 from syft_sums.rules import CONDITIONS
+from syft_worker.checks import find_problems
 from syft_worker.config import EXAMPLE, parse_config
+from syft_worker.tokens import TokenFile
 
 PAGE = Path(__file__).parents[2] / "docs" / "aggregates.md"
 PROTOCOL = PAGE.parent / "protocols" / "sums.md"
@@ -84,3 +86,29 @@ def test_a_wrong_condition_in_the_configuration_is_explained(tmp_path: Path) -> 
     table["aggregates"]["at_leest"] = 3
     with pytest.raises(ConfigurationError, match="there is no condition 'at_leest'.*at_least"):
         parse_config(table)
+
+
+def test_a_rule_for_more_workers_than_there_are_members_is_refused(tmp_path: Path) -> None:
+    table = read_example(tmp_path)
+    table["aggregates"]["at_least"] = 5
+    with pytest.raises(ConfigurationError, match="there are 3 members, so no sum could have as many workers"):
+        parse_config(table).require_valid()
+
+
+def test_a_member_with_a_malformed_fingerprint_is_refused(tmp_path: Path) -> None:
+    table = read_example(tmp_path)
+    table["members"]["south"] = "ed25519:12"
+    with pytest.raises(ConfigurationError, match="'members' for sums: 'south' must be 'ed25519:' and 64 hexadecimal"):
+        parse_config(table).require_valid()
+
+
+def test_the_check_of_a_configuration_finds_users_and_tags_of_the_rule_that_are_not_there(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"format": 1, "tokens": []}')
+    tokens.chmod(0o600)
+    TokenFile(tokens).add("bo", None)
+    config = parse_config(read_example(tmp_path, token_file=str(tokens)))
+
+    (problem,) = [problem for problem in find_problems(config) if "rule" in problem]
+
+    assert "cannot use the rule 'aggregates': no user of this worker has the name 'ana'" in problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +17,9 @@ from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.workers.party.status import add_bit
+from syft_core.workers.road import procedure
+from syft_core.workers.road.procedure import add_stage
 from syft_sums.client import SumStudy
 from syft_sums.errors import SumError, SumRefusedError, SumRuleError
 from syft_sums.messages import JoinSum, MaskSum, RevealSum
@@ -619,3 +622,36 @@ def test_a_ledger_with_sums_is_read_again(client: Client) -> None:
 
     for name in ("masked", "last_rounds", "lists", "tasks", "counters"):
         assert getattr(after, name) == getattr(before, name)
+
+
+# --- restrictions
+
+EMBARGO = add_bit("tests: sums")
+
+
+@pytest.fixture
+def _embargo() -> Iterator[None]:
+    kept = list(procedure._added)
+
+    def refuse(_proceed: Any, task: Any) -> Any:
+        raise PermissionError(f"cannot {task.kind}: by a test")
+
+    add_stage(EMBARGO, refuse, kinds={"leave"})
+    yield
+    procedure._added[:] = kept
+    procedure._procedures.clear()
+
+
+@pytest.mark.usefixtures("_embargo")
+def test_a_restriction_of_a_result_holds_for_a_sum(hospitals: Hospitals) -> None:
+    client = Client(hospitals)
+    north = hospitals.workers[0]
+    ids = hospitals.put(north, [1.0, 2.0])
+    north.object_store.entry(ids[0]).mark(EMBARGO)
+    others = [client.join(worker.id) for worker in hospitals.workers[1:]]
+    statements = sorted([client.join(north.id, ids=ids), *others])
+
+    with pytest.raises(PermissionError, match="cannot leave: by a test"):
+        client.mask(north.id, statements)
+    assert len(north.ledger) == 0
+    client.mask(hospitals.workers[1].id, statements)

@@ -11,6 +11,7 @@ from syft_sums.errors import SumRuleError
 from syft_sums.keys import MemberKey
 from syft_sums.messages import JoinSum
 from syft_sums.studies import release_only_aggregates, studies_of
+from syft_worker.views import _sums
 
 from .workers import Hospitals
 
@@ -77,6 +78,21 @@ def test_it_prints_the_key_the_members_the_rules_and_the_rounds(hospitals: Hospi
     assert "results of #x: summed over 1 different list of workers" in text
     assert "revealed" in text
     assert "1.0" not in text
+
+
+def test_the_page_shows_the_key_the_members_the_rules_and_the_rounds(hospitals: Hospitals) -> None:
+    hospitals.study(name="<b>icu</b>").sum(1, hospitals.put_all([[1.0]] * 3))
+
+    page = str(_sums(studies_of(hospitals.workers[0])))
+
+    for text in (*hospitals.fingerprints.values(), "2 workers", "#x", "revealed", "&lt;b&gt;icu&lt;/b&gt;"):
+        assert text in page
+    assert "<b>icu" not in page
+
+
+def test_the_page_of_a_worker_without_sums_says_so(hospitals: Hospitals) -> None:
+    page = str(_sums(studies_of(hospitals.start("alone"))))
+    assert "no rule: nothing leaves in a sum" in page
 
 
 def test_rounds_of_a_client_that_has_left_are_forgotten(hospitals: Hospitals) -> None:

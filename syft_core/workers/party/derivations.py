@@ -27,6 +27,8 @@ from syft_core.values import Args, Kwargs, Nested, Tensor
 
 MAX_NODES = 256
 """The maximum number of operations and leaves that a derivation keeps; of a larger one, digest and count are known."""
+MAX_COUNT = 10**9
+"""The largest count: what is used twice counts twice, so counts can grow fast."""
 MAX_TEXT = 400
 """The maximum length of a derivation's text."""
 SHORT = 12
@@ -37,6 +39,8 @@ ARRANGEMENT = "arrangement"
 """What a rule calls the columns, constants and halves of such data, if they may be anything."""
 WEIGHTS = "weights"
 """The supplied input of a training that is not part of its program."""
+CORRECTION = "correction"
+"""The supplied input of a training that is added to each gradient."""
 _MAX_ARGUMENT = 60
 _PURPOSE = b"syft derivation 1\0"
 Find: TypeAlias = "Callable[[], Nested]"
@@ -133,6 +137,7 @@ class Derivation:
             data += operand.digest
             self.count += operand.count
         self.digest = hashlib.sha256(data).digest()
+        self.count = min(self.count, MAX_COUNT)
         self.operands = operands if self.count <= MAX_NODES else None
 
     @property
@@ -272,7 +277,7 @@ class Derivation:
 
     def _show(self, names: dict[bytes, str]) -> str:
         if self.operands is None:
-            return f"{self.action.name} after {self.count - 1:,} operations"
+            return f"{self.action.name} after up to {self.count - 1:,} operations"
         roles = self.action.roles or ("",) * len(self.operands)
         shown = [
             operand._show({operand.digest: role}) if role and isinstance(operand, Supplied) else operand._show(names)

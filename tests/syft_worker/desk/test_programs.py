@@ -43,6 +43,11 @@ def average(x: Any) -> Any:
     return (x * 2.0).mean(0)
 
 
+def find_program(bob: Any, pointer: Any, *free: str) -> str | None:
+    pointer.request("table 1")
+    return bob.requests[-1].results[0].derivation.find_program(free)  # type: ignore[no-any-return]  # a digest
+
+
 def refuses(compute: Callable[[], Any], why: str) -> None:
     with pytest.raises(GetNotPermittedError, match=why):
         compute().get()
@@ -205,21 +210,31 @@ def test_ten_raw_numbers_do_not_leave_under_a_rule_for_two_results(bob: Any, me:
 
 
 def test_a_supplied_input_is_part_of_the_program_unless_the_rule_frees_it(bob: Any, scans: Any) -> None:
+    kept = []
+
     def weigh(weights: Any) -> Any:
-        return (scans * weights.send(bob)).sum(0)
+        kept.append(weights.send(bob))
+        return (scans * kept[-1]).sum(0)
 
     approved = weigh(torch.ones(4))
-    approved.request("table 1")
-    (program,) = suggest_conditions(bob, bob.requests[0])["program"]
-    bob.allow("pinned", **RULE, program=[program])
+    bob.allow("pinned", **RULE, program=[find_program(bob, approved)])
     assert weigh(torch.ones(4)).get().shape == (4,)
     refuses(lambda: weigh(torch.arange(4.0)), "its program is not approved")
 
-    freed = bob.requests[0].results[0].derivation.find_program(["input 1"])
+    freed = find_program(bob, approved, "input 1")
     bob.allow("free", **RULE, program=[freed], free=["input 1"])
 
     assert weigh(torch.arange(4.0)).get().shape == (4,)
     refuses(lambda: scans.sum(0), "it has no input 'input 1'")
+
+
+def test_an_input_that_is_gone_cannot_be_checked(bob: Any, scans: Any) -> None:
+    """Otherwise a user could drop a mask that selects one row, and an example would take its place."""
+    found = (scans * _row(1.0).send(bob)).sum(0)
+    freed = find_program(bob, found, "input 1")
+    bob.allow("study", **RULE, program=[freed], free=["input 1"])
+
+    refuses(lambda: found, "their input 1 is not here any more: keep a pointer to it until the result has left")
 
 
 def test_a_free_mask_that_selects_a_row_fails_the_check_of_rows(bob: Any, scans: Any) -> None:
@@ -228,8 +243,7 @@ def test_a_free_mask_that_selects_a_row_fails_the_check_of_rows(bob: Any, scans:
         return (scans * sent).sum(0), sent
 
     found, kept = weigh(torch.ones(ROWS, 4))
-    found.request("table 1")
-    freed = bob.requests[0].results[0].derivation.find_program(["input 1"])
+    freed = find_program(bob, found, "input 1")
     bob.allow("study", **RULE, program=[freed], free=["input 1"])
     assert weigh(torch.ones(ROWS, 4))[0].get().shape == (4,)
 
@@ -285,7 +299,7 @@ def test_a_computation_that_is_too_long_to_be_repeated_needs_a_rule_that_states_
         return found
 
     approve(bob, compute(), count=2, rows_behind=10)
-    refuses(compute, "because it has 302 steps, of which only the last ones are known")
+    refuses(compute, "because it has up to 302 steps, of which only the last ones are known")
     bob.revoke("study")
 
     bob.allow("stated", **suggest_conditions(bob, bob.requests[0]))
