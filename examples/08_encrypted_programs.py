@@ -36,7 +36,7 @@ print("  the chain ends with a pointer to each of them:")
 for name, pointer in x.child.child.items():
     print(f"    {name}: {pointer}")
 by_hand = sum(pointer.get(deregister_ptr=False) for pointer in x.child.child.values())
-print(f"  whoever gets all of them can add them: {by_hand.tolist()}")
+print(f"  anyone who has all of them can add them: {by_hand.tolist()}")
 assert by_hand.tolist() == [25, -3]
 print(f"  get() adds them: {x.copy().get().tolist()}")
 

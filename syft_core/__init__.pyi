@@ -40,7 +40,7 @@ from syft_core.hook.overload import overloaded as overloaded
 from syft_core.network import aio as aio
 from syft_core.network.client import WebsocketClientWorker as WebsocketClientWorker
 from syft_core.network.client import connect as connect
-from syft_core.network.server import WebsocketServerWorker as _WebsocketServerWorker
+from syft_core.network.websocket_worker import WebsocketServerWorker as _WebsocketServerWorker
 from syft_core.notebooks import tracebacks as tracebacks
 from syft_core.plans.plan import Plan as Plan
 from syft_core.plans.plan import func2plan as func2plan

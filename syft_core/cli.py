@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = "" if error.filename is None else f" with {error.filename}"
         why = error.strerror or type(error).__name__
-        print(f"syft-core: cannot go on{where}: {why}; check the path and its permissions", file=sys.stderr)
+        print(f"syft-core: cannot continue{where}: {why}; check the path and its permissions", file=sys.stderr)
         return 1
     if isinstance(answer, str):
         print(printable(answer, lines=True))

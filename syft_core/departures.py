@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from syft_core.exceptions import RegistryError
 from syft_core.features import FEATURES
+from syft_core.messages import Message
 from syft_core.registry import Registry
+from syft_core.values import Given
 
 
 class LedgerHistory(Protocol):
@@ -26,11 +29,11 @@ class ReleaseRule:
     Rules are asked in order of registration, each about the objects that earlier rules do not cover.
     """
 
-    cover: Callable[..., None]
+    cover: Callable[[Given], None]
     """A function of a ``Leaving`` (``workers/moving/departure.py``), which calls its ``cover`` for what may leave."""
-    finish: Callable[..., None]
+    finish: Callable[[Given, Message], None]
     """A function of the worker and a message: use up the permissions of objects that have left with the answer."""
-    undo: Callable[..., None]
+    undo: Callable[[Given, Iterable[Message]], None]
     """A function of the worker and messages: give back the permissions of objects that have not left."""
     make_history: Callable[[], LedgerHistory]
     """Create the reader of a worker's ledger."""
@@ -70,4 +73,8 @@ def find_rules() -> list[ReleaseRule]:
 
 def register_rule(name: str, rule: ReleaseRule) -> None:
     """Ask ``rule`` about everything the policy of a worker withholds; registering it again has no effect."""
+    if not isinstance(rule, ReleaseRule):
+        raise RegistryError(
+            f"cannot register the rule {name!r}: it has the type {type(rule).__name__}; make a `ReleaseRule`"
+        )
     RULES.register(name, rule)

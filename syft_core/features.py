@@ -13,14 +13,14 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal, TypeAlias
 from weakref import WeakSet
 
-from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
+from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError, RegistryError
 from syft_core.values import Nested
 
-KeyTable: TypeAlias = Literal["name", "code", "error", "package", "encoded", "kind", "rule", "protocol"]
+KeyTable: TypeAlias = Literal["name", "code", "error", "package", "encoded", "kind", "restriction", "rule", "protocol"]
 """The tables whose keys a feature may offer."""
 
 
@@ -42,6 +42,8 @@ class Feature:
     """Packages of others for whose classes it has codecs."""
     kinds: Collection[str] = ()
     """Kinds of objects, in search results, for which it has pointers."""
+    restrictions: Collection[str] = ()
+    """Restrictions that it adds to stored objects; see ``workers/party/status.py``."""
     rules: Collection[str] = ()
     """Rules by which it lets objects leave that a policy withholds."""
     sections: Collection[str] = ()
@@ -51,6 +53,14 @@ class Feature:
     requires: str | None = None
     """A module that must be loaded first: the hook of a framework, which no peer can make a worker load."""
 
+    def __post_init__(self) -> None:
+        """Raise if a field has a wrong type: a text, for instance, is a collection of characters."""
+        for each in fields(self)[2:-1]:
+            value, expected = getattr(self, each.name), Mapping if each.name == "names" else Collection
+            if isinstance(value, str) or not isinstance(value, expected):
+                what = "a dict of import paths" if each.name == "names" else "a tuple"
+                raise RegistryError(f"cannot describe the feature {self.name!r}: {each.name!r} is not {what}; use one")
+
     def list_keys(self) -> Iterator[tuple[KeyTable, int | str]]:
         """Yield the keys that load the feature, with their tables."""
         yield from (("name", name) for name in self.names)
@@ -59,6 +69,7 @@ class Feature:
         yield from (("package", package) for package in self.packages)
         yield from (("encoded", package) for package in self.encodes)
         yield from (("kind", kind) for kind in self.kinds)
+        yield from (("restriction", restriction) for restriction in self.restrictions)
         yield from (("rule", rule) for rule in self.rules)
         yield from (("protocol", protocol) for protocol in self.protocols)
 

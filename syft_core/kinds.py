@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from syft_core.exceptions import AlreadyRegisteredError
 from syft_core.features import FEATURES
+from syft_core.values import Given
 
 
 @dataclass(frozen=True)
@@ -15,12 +16,12 @@ class ObjectKind:
 
     name: str
     """The kind in search results."""
-    require_usable: Callable[..., None]
+    require_usable: Callable[[Given, Given], None]
     """A function of the worker and the object: raise unless the worker can use the object."""
-    bind: Callable[..., object]
+    bind: Callable[[Given, Given], object]
     """A function of the worker and the stored object: connect it with the objects on the worker that it needs."""
-    bytes_of: Callable[..., int]
-    """Return the size of an object in bytes."""
+    bytes_of: Callable[[Given], int]
+    """A function of the object: its size in bytes."""
 
 
 KINDS: dict[type, ObjectKind] = {}

@@ -67,7 +67,7 @@ class Location(ABC):
     predicts: bool = False
     """Whether the client infers forms, because the worker is not in this process."""
     is_parallel: bool = False
-    """Whether the worker executes commands while the client goes on."""
+    """Whether the worker executes commands while the client continues."""
     records: bool = False
     """Whether the commands are recorded for a plan, which turns their local tensors into constants."""
     form_epoch: int = 0

@@ -7,20 +7,21 @@ in order. The caller can therefore continue without waiting for a reply.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, cast
 
 import msgpack
 
-from syft_core.exceptions import AlreadyRegisteredError, SerdeError
+from syft_core.exceptions import AlreadyRegisteredError, RegistryError, SerdeError
 from syft_core.features import FEATURES
 from syft_core.hook.forms import Form, form, is_constant
 from syft_core.hook.operators import operation_name
 from syft_core.peer import Id, Peer
+from syft_core.registry import takes
 from syft_core.serde import Codec, Context, codecs
-from syft_core.values import Args, Payload
+from syft_core.values import Args, Given, Payload
 
 Find = Callable[[Any, Id], tuple[Id, ...]]
 """A function of a message and the id of the receiving worker."""
@@ -34,7 +35,7 @@ def _no_ids(_message: object, _receiver: Id) -> tuple[Id, ...]:
 class MessageFacts:
     """What a kind of message does with stored objects, for code that treats all kinds alike."""
 
-    text: Callable[..., str] = lambda message: type(message).__name__
+    text: Callable[[Given], str] = lambda message: type(message).__name__
     """Describes the message in a few words for traces and logs; never a value."""
     uses: Find = _no_ids
     """The ids of the stored objects that it names; its ``operands`` may point to others."""
@@ -48,7 +49,7 @@ class MessageFacts:
     """The ids of objects whose values the receiver sends to another party."""
     takes: Find = _no_ids
     """The ids of objects that are removed once the answer is sent."""
-    leases: Callable[..., int] = lambda _message: 0
+    leases: Callable[[Given], int] = lambda _message: 0
     """The minimum number of leases it adds, apart from those on new objects."""
     mandate: Find | None = None
     """The objects that a ticket must name for a worker to send the message for a client; None if no ticket suffices."""
@@ -458,6 +459,7 @@ _notes: dict[int, type[Note]] = {}
 
 def register_message(kind: type[Message], handler: Handler, abandon: Handler | None = None) -> None:
     """Let workers handle a kind of message; registering it again has no effect."""
+    _require_valid(kind, handler, abandon)
     if HANDLERS.get(kind, handler) is not handler:
         raise AlreadyRegisteredError.of("messages", kind.__name__)
     if kind not in codecs.by_type:
@@ -467,6 +469,20 @@ def register_message(kind: type[Message], handler: Handler, abandon: Handler | N
         ABANDON[kind] = abandon
     if kind.facts.is_note:
         _notes[kind.code] = cast("type[Note]", kind)
+
+
+def _require_valid(kind: type[Message], *handlers: Handler | None) -> None:
+    name = getattr(kind, "__name__", repr(kind))
+    if not (isinstance(kind, type) and issubclass(kind, Message) and is_dataclass(kind)):
+        raise RegistryError(f"cannot register {name}: it is not a message; derive a dataclass from `Message`")
+    if "__init__" in vars(kind) and "__dataclass_fields__" not in vars(kind):
+        raise RegistryError(f"cannot register {name}: it is not a dataclass itself; decorate it with `@dataclass`")
+    if type(getattr(kind, "code", None)) is not int:
+        raise RegistryError(f"cannot register {name}: it has no wire code; add `code: ClassVar[int] = 1000` or higher")
+    if not all(handler is None or takes(handler, 3) for handler in handlers):
+        raise RegistryError(
+            f"cannot register {name}: its handler cannot be called; write `def handle(worker, message, sender)`"
+        )
 
 
 def find_handler(kind: type) -> Handler | None:
@@ -543,12 +559,26 @@ def _has_names(part: Any) -> bool:
     return {str}.issuperset(map(type, part))
 
 
+def _find_check(kind: type, field: Field[Given]) -> tuple[frozenset[type], FieldCheck | None]:
+    """Return what ``_takes`` returns for a field, whose annotation may be a type or the text of one."""
+    annotation = field.type.__name__ if type(field.type) is type else str(field.type)
+    try:
+        return _takes(annotation.replace("typing.", ""))
+    except KeyError:
+        raise RegistryError(
+            f"cannot register {kind.__name__}: its field {field.name!r} is annotated with {annotation!r}, which cannot "
+            f"be checked; use {', '.join(_KINDS)}, a union or `tuple[…, ...]` of them, or Any"
+        ) from None
+
+
 def make_codec(kind: type[Any]) -> Codec:
     """Return the codec of a dataclass with a wire code; it checks the types of all fields."""
     names = [field.name for field in fields(kind)]
-    checks = [(place, *_takes(str(field.type))) for place, field in enumerate(fields(kind))]
+    checks = [(place, *_find_check(kind, field)) for place, field in enumerate(fields(kind))]
     checked = [check for check in checks if check[1] is not ANYTHING]
-    values = attrgetter(*names) if len(names) > 1 else lambda message: (getattr(message, names[0]),)
+    values: Callable[[object], tuple[object, ...]] = (
+        attrgetter(*names) if len(names) > 1 else lambda message: tuple([getattr(message, name) for name in names])
+    )
 
     def simplify(message: object, _context: Context) -> tuple[object, ...]:
         return values(message)

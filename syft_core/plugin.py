@@ -10,7 +10,7 @@ NETWORK = Feature(
     module="syft_core.network.feature",
     names={
         "WebsocketClientWorker": "syft_core.network.client:WebsocketClientWorker",
-        "WebsocketServerWorker": "syft_core.network.server:WebsocketServerWorker",
+        "WebsocketServerWorker": "syft_core.network.websocket_worker:WebsocketServerWorker",
         "aio": "syft_core.network.aio",
         "connect": "syft_core.network.client:connect",
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -97,3 +98,18 @@ class Registry(Mapping[K, V]):
 
 def _describe(key: object) -> str:
     return f"{key.__module__}.{key.__qualname__}" if isinstance(key, type) else repr(key)
+
+
+def takes(function: object, count: int) -> bool:
+    """Return whether a function can be called with ``count`` positional arguments.
+
+    >>> takes(len, 1), takes(len, 2), takes("len", 1)
+    (True, False, False)
+    """
+    try:
+        inspect.signature(function).bind(*[None] * count)  # type: ignore[arg-type]  # raises if it is not a function
+    except TypeError:
+        return False
+    except ValueError:  # It has no signature, like a function that is imported when it is first called.
+        return callable(function)
+    return True

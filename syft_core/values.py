@@ -35,6 +35,9 @@ Payload: TypeAlias = list[Any]
 Outcome: TypeAlias = Any
 """The answer to a message, as its handler returns it."""
 
+Given: TypeAlias = Any
+"""What a function that a plugin registers is called with: its own message, or an object of a higher layer."""
+
 Json: TypeAlias = Any
 """A value that JSON or TOML can express."""
 
@@ -42,7 +45,7 @@ Table: TypeAlias = dict[str, Any]
 """A table of JSON or TOML: values by name."""
 
 Arithmetic: TypeAlias = Any
-"""The integer arithmetic that protocols on shares need: an instance of ``crypto.kernels.Kernels``, or None."""
+"""The integer arithmetic that protocols on shares need: an instance of ``syft_mpc.kernels.Kernels``, or None."""
 
 
 class Traced:

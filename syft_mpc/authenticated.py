@@ -214,7 +214,7 @@ def auth_input(party: Role, x: Array, *, owner: int) -> Steps:
     """Share a value that the party of rank ``owner`` holds; the arrays of the others give the shape only.
 
     1. The provider deals an authenticated uniform r, and sends r + s to the owner, for an s that both have in common:
-       so the owner can be sure that nobody else knows r, whoever sent it.
+       so the owner can be sure that nobody else knows r, no matter which party sent it.
     2. The owner sends  e = x - r  and a nonce to all parties, and a digest of both to the provider.
     3. The provider sends the digest to the parties, which compare: so all have the same e. Two parties need no digest.
     4. [x] = [r] + e.

@@ -34,7 +34,7 @@ from syft_mpc.messages import Prepare, RunProtocol
 from syft_mpc.protocol import MASK, PROTOCOLS, PROVIDER, Correlation, Rehearsal, Spec, rehearse, spec_of
 from syft_mpc.run import Finish, ProtocolRun
 
-PATIENCE = 2.0
+CHECK_SECONDS = 2.0
 """Seconds after which a worker checks whether the parties that it waits for can be reached."""
 LIMIT = 600.0
 """Seconds after which a worker gives up waiting for parties that can be reached."""
@@ -374,10 +374,10 @@ def _start(channel: Channel, message: RunProtocol, operands: Sequence[Tensor], f
         raise
     waited, progress = 0.0, 0
     while message.waits and run is not None and not run.has_ended:
-        if run.wait(PATIENCE):
+        if run.wait(CHECK_SECONDS):
             run.advance(is_owner=True)
         else:
-            waited = waited + PATIENCE if run.progress == progress else 0.0
+            waited = waited + CHECK_SECONDS if run.progress == progress else 0.0
             progress = run.progress
             _check_parties(channel, run, waited)
 

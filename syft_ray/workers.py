@@ -232,7 +232,7 @@ def _answer_requests(workers: weakref.ref[RayWorkers], actor: Actor, ids: frozen
     while True:
         try:
             number, worker, other, received = actor.ask("next_request")
-        except Exception:  # noqa: BLE001  # the actor has ended; whoever uses it next gets the error
+        except Exception:  # noqa: BLE001  # the actor has ended; its next user gets the error
             return
         found = workers()
         if found is None or worker not in ids:

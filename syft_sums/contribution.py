@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from cryptography.hazmat.backends import openssl as _openssl  # noqa: F401  # a served worker may not import it later
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from syft_core.values import Nested

@@ -22,7 +22,8 @@ from syft_core.peer import Peer
 from syft_core.pictures.tables import one_line
 from syft_core.values import Nested, Table
 from syft_core.workers.moving.departure import Leaving, finish, leave
-from syft_core.workers.party.derivations import Maker, Operand
+from syft_core.workers.party.derivations import Derivation, Maker, Operand
+from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derive_program
@@ -34,8 +35,8 @@ from syft_sums.errors import SumRefusedError
 from syft_sums.messages import AskMember, JoinSum, MaskSum, RevealSum
 from syft_sums.roster import Roster
 from syft_sums.rules import Candidate, SumRule, read_privacy
-from syft_sums.statements import MAX_NOISE, MAX_ROUND, Ready, hash_parts, write_text
-from syft_sums.studies import MAX_OPEN, OpenRound, Studies, make_revealed, studies_of
+from syft_sums.statements import MAX_ROUND, Ready, hash_parts, write_text
+from syft_sums.studies import OpenRound, Studies, make_revealed, studies_of
 
 _log = logging.getLogger(__name__)
 MAX_RESULTS = 64
@@ -59,10 +60,10 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     roster = Roster(message.name, message.roster, message.colluding)
     _require_roster(worker, studies, roster, sender)
     entries = _find_results(worker, message.results, sender)
-    maker = _require_maker(worker, entries)
+    maker, derivation = _require_maker(worker, entries)
     key = sender.user or "", roster.study.hex(), message.round
     _require_new_round(worker, studies, key)
-    rule = studies.find_rule(Candidate(sender, maker, roster), f"{key[1][:16]}-{message.round}")
+    rule = studies.find_rule(Candidate(sender, maker, derivation, roster), f"{key[1][:16]}-{message.round}")
     if isinstance(rule, str):
         raise _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
     if message.weights not in ("samples", "equal"):
@@ -73,14 +74,14 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     vector, fits = encode(*numbers, roster.size)
     if not fits:
         _note_failure(worker, rule, message)
-    task = _describe_task(maker, list(map(len, numbers.parts)), message.weights)
+    task = _describe_task(_describe_question(maker), list(map(len, numbers.parts)), message.weights)
     noise = _describe_noise(maker)
     contribution = Contribution(
         studies.key, roster, message.round, task, vector, studies.history.masked, bytes.fromhex(journal.head), noise
     )
     entry = _describe_result(entries, contribution)
     ends = time.monotonic() + studies.round_seconds
-    studies.rounds[key] = OpenRound(contribution, sender, maker, entry, roster, ends, set())
+    studies.open(OpenRound(contribution, sender, maker, derivation, entry, roster, ends, set()))
     return tuple(contribution.ready)
 
 
@@ -154,9 +155,6 @@ def _require_new_round(worker: Worker, studies: Studies, key: tuple[str, str, in
         raise _refuse(worker, f"{number} is not the number of a round", "count from 1")
     if number <= studies.history.last_rounds.get((user, study), 0):
         raise _refuse(worker, f"it has masked for round {number}, or a later one", "begin a round with a higher number")
-    mine = [known for known in studies.rounds if known[0] == user and known != key]
-    for oldest in mine[: max(len(mine) - MAX_OPEN + 1, 0)]:
-        del studies.rounds[oldest]
 
 
 def _find_results(worker: Worker, ids: Sequence[int | str], sender: Peer) -> list[Stored]:
@@ -168,14 +166,15 @@ def _find_results(worker: Worker, ids: Sequence[int | str], sender: Peer) -> lis
     return entries
 
 
-def _require_maker(worker: Worker, entries: Sequence[Stored]) -> Maker:
+def _require_maker(worker: Worker, entries: Sequence[Stored]) -> tuple[Maker, Derivation]:
     """Return how the results were computed, if by one loop of the worker."""
-    makers = [entry.made_by for entry in entries]
+    makers, derivation = [entry.made_by for entry in entries], entries[0].derivation
     maker = makers[0]
-    if maker is None or maker.protocol not in _PROTOCOLS or any(other != maker for other in makers):
+    is_own = maker is not None and maker.protocol in _PROTOCOLS and all(other == maker for other in makers)
+    if maker is None or derivation is None or not is_own:
         why = "the results were not computed by its own code in one training, evaluation or statistic of private data"
         raise _refuse(worker, f"{why}, or were changed since", "sum the results of one of them")
-    return maker
+    return maker, derivation
 
 
 class _Numbers(NamedTuple):
@@ -217,7 +216,11 @@ def _read_numbers(worker: Worker, entry: Stored) -> npt.NDArray[np.generic]:
     """Return the numbers of a stored tensor as a flat array, which shares its memory where possible."""
     plain = plain_end(entry.value)
     try:
-        array = np.from_dlpack(framework_of(plain).detach(plain))
+        framework = framework_of(plain)
+        plain = framework.detach(plain)
+        if not getattr(plain, "is_cpu", True):  # An array of numpy is always in the memory of the processor.
+            plain = framework.method("cpu").run(plain)
+        array = np.from_dlpack(plain)
         if array.dtype.kind not in "fiu":
             raise TypeError
         return array.reshape(-1)
@@ -225,12 +228,17 @@ def _read_numbers(worker: Worker, entry: Stored) -> npt.NDArray[np.generic]:
         raise _refuse(worker, "a result is not a dense tensor of real numbers", "sum dense results") from None
 
 
-def _describe_task(maker: Maker, lengths: Sequence[int], weights: str) -> bytes:
-    """Return the digest of everything that must be the same at all workers of a sum."""
+def _describe_question(maker: Maker) -> bytes:
+    """Return the digest of what the client asks of the data, whichever of the results it has summed, and how."""
     options = dict(maker.options)
     shared = [options.get(name) for name in ("program", "supplied", "parameters", "weighted", "clip")]
     operands = [_describe_operand(operand) for operand in maker.operands]
-    return hash_parts(write_text("task", maker.protocol, *shared, operands, list(lengths), weights, "2^-32 int64"))
+    return hash_parts(write_text("question", maker.protocol, *shared, operands))
+
+
+def _describe_task(question: bytes, lengths: Sequence[int], weights: str) -> bytes:
+    """Return the digest of everything that must be the same at all workers of a sum."""
+    return hash_parts(write_text("task", question, list(lengths), weights, "2^-32 int64"))
 
 
 def _describe_operand(operand: Operand) -> tuple[Nested, ...]:
@@ -240,8 +248,8 @@ def _describe_operand(operand: Operand) -> tuple[Nested, ...]:
 
 def _describe_noise(maker: Maker) -> str:
     privacy = read_privacy(maker)
-    text = ", ".join([f"{name}={value}" for name, value in sorted(privacy.items())])
-    return f"SampleDP({text}) for a record left out"[:MAX_NOISE] if privacy else "none"
+    text = ", ".join([f"{name}={privacy[name]:g}" for name in ("clip", "multiplier", "delta", "epsilon") if privacy])
+    return f"SampleDP({text}), for a record left out" if privacy else "none"
 
 
 class _SumMaker(Maker):
@@ -263,6 +271,8 @@ def _describe_result(entries: Sequence[Stored], contribution: Contribution) -> S
     """Return what would leave, as an object that is not stored."""
     ready = contribution.ready
     entry = Stored(Tensor(ready.length), None, lineage_of(entries))
+    for each in entries:  # A sum is restricted like its parts.
+        entry.mark(each.status & ADDED)
     entry.id = f"{contribution.roster.name}:{ready.round}"
     return entry
 
@@ -301,11 +311,12 @@ def _record_departure(worker: Worker, message: MaskSum, found: OpenRound, statem
     found.entry.derivation = derive_program(_SumMaker("sum", options, names), [])
     facts = {
         **_name_round(found),
-        "task": ready.task.hex(),
+        "task": _describe_question(found.maker).hex(),
         "list": keys,
         "counters": [statement.masked for statement in statements],
         "data": found.data,
         "noise": ready.noise,
+        "counts": True,
         "rule": "",
         "use": found.use,
     }
@@ -339,7 +350,7 @@ def cover_sum(leaving: Leaving) -> None:
         leaving.error = _refuse(worker, why, "ask for what the owner's rule permits, or ask the owner")
         return
     assert isinstance(rule, SumRule)  # noqa: S101  # otherwise there is a reason
-    facts["rule"] = rule.name
+    facts["rule"], facts["counts"] = rule.name, not rule.has_noise
     (place,) = leaving.kept
     entry = leaving.objects[place].entry
     leaving.cover(place, Departure(entry, None, Grant(found.use, rule.made_by or "the owner", rule.name)))

@@ -30,9 +30,9 @@ class SumHistory:
     last_rounds: dict[tuple[str, str], int] = field(default_factory=dict)
     """The last round of each user and study for which it has masked."""
     lists: dict[str, set[WorkerList]] = field(default_factory=dict)
-    """All different lists, by the tags of the data; those with noise do not count."""
+    """All different lists, by the tags of the data; those under a rule that demands noise do not count."""
     tasks: dict[str, dict[RoundKey, set[WorkerList]]] = field(default_factory=dict)
-    """The lists for which each task was masked, by round."""
+    """The lists for which each question was masked, by round: a task, whichever of its results are summed."""
     counters: dict[str, int] = field(default_factory=dict)
     """For how many sums each other worker had masked when it was last seen."""
     uses: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class SumHistory:
         self.masked += 1
         self.last_rounds[key[:2]] = max(facts["round"], self.last_rounds.get(key[:2], 0))
         self.tasks.setdefault(facts["task"], {}).setdefault(key, set()).add(workers)
-        if facts["noise"] == "none":
+        if facts["counts"]:
             for data in facts["data"]:
                 self.lists.setdefault(data, set()).add(workers)
         self.uses.setdefault(facts["rule"], {}).setdefault(facts["use"], when)

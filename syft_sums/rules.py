@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
@@ -18,8 +18,9 @@ from syft_core.exceptions import suggest
 from syft_core.peer import Peer
 from syft_core.registry import Registry
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import Maker
+from syft_core.workers.party.derivations import Derivation, Maker
 from syft_sums.errors import SumRuleError
+from syft_sums.keys import read_fingerprint, write_fingerprint
 from syft_sums.roster import MAX_MEMBERS, Roster
 
 DAY = 86_400.0
@@ -34,7 +35,10 @@ class Candidate(NamedTuple):
 
     peer: Peer
     maker: Maker
+    derivation: Derivation
     roster: Roster
+    free: tuple[str, ...] = ()
+    """The supplied inputs that may be anything, besides the weights of a training."""
 
     def option(self, name: str) -> Json:
         """Return an option of the maker, or None."""
@@ -85,6 +89,7 @@ class SumRule:
         """Return why something is not covered, or None; a ``use`` that was counted is not counted again."""
         if use not in self.uses and (why := self._refuse_use()) is not None:
             return why
+        candidate = candidate._replace(free=tuple(self["free"] or ()))
         for key, value in self.conditions.items():
             if (why := CONDITIONS[key].refuse(value, candidate)) is not None:
                 return why
@@ -140,9 +145,25 @@ def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
         "it has neither programs nor noise, so a client may choose a program whose sum is one record; name the "
         "programs that you have looked at, or write any_program = true",
     )
+    require("free" not in read or "programs" in read, "free names inputs of programs, and there are none")
     require("noise" not in read or "clip" in read, "noise needs clip, the largest norm of an update")
     require(read.get("per_day", 0) <= read.get("count", 2**31), "per_day contradicts count")
     return read
+
+
+def read_members(members: Mapping[str, str | Sequence[str]]) -> dict[str, tuple[bytes, ...]]:
+    """Return the keys of members, by name, given their fingerprints; raise ``SumRuleError`` if one is wrong."""
+    found: dict[str, tuple[bytes, ...]] = {}
+    for name, texts in members.items():
+        try:
+            found[name] = tuple(map(read_fingerprint, [texts] if isinstance(texts, str) else texts))
+        except (TypeError, ValueError) as error:  # noqa: PERF203  # the error names the member
+            raise SumRuleError.condition("members", f"{name!r} {error}") from None
+    every = [key for keys in found.values() for key in keys]
+    for key in every:
+        if every.count(key) > 1:
+            raise SumRuleError.condition("members", f"{write_fingerprint(key)} is listed twice")
+    return found
 
 
 # --- conditions
@@ -178,14 +199,14 @@ def _refuse_rows(least: int, candidate: Candidate) -> str | None:
 
 
 def _refuse_clip(most: float, candidate: Candidate) -> str | None:
-    clip = candidate.option("clip")
-    if candidate.maker.protocol != "train" or (type(clip) in (int, float) and clip <= most):
+    clip = read_privacy(candidate.maker).get("clip", candidate.option("clip"))
+    if candidate.maker.protocol != "train" or (isinstance(clip, int | float) and clip <= most):
         return None
-    return f"its norm may be larger than the {most} of the rule: train with `clip={most}`"
+    return f"its norm may be larger than the {most:g} of the rule: train with `clip={most:g}`"
 
 
 def _refuse_program(digests: list[str], candidate: Candidate) -> str | None:
-    if candidate.option("program") in digests:
+    if candidate.derivation.find_program(candidate.free) in digests:
         return None
     if candidate.option("privacy"):
         return "its program is not approved"
@@ -204,9 +225,13 @@ def _refuse_noise(noise: Table, candidate: Candidate) -> str | None:
 
 
 def read_privacy(maker: Maker) -> Table:
-    """Return what a maker says about noise, by name; empty without noise."""
+    """Return what a maker says about noise, by name; empty without noise. Epsilon includes all earlier trainings."""
     privacy = dict(maker.options).get("privacy")
-    return {str(name): value for name, value in privacy} if privacy else {}
+    return dict(zip(_PRIVACY, privacy, strict=True)) if privacy else {}
+
+
+_PRIVACY = ("clip", "multiplier", "rate", "steps", "delta", "epsilon")
+"""What private training writes, in order."""
 
 
 def _accept(_value: Json, _candidate: Candidate) -> None:
@@ -233,6 +258,12 @@ def _read_digests(value: Json) -> list[str]:
         or not all(type(each) is str and _DIGEST.fullmatch(each) for each in value)
     ):
         raise ValueError("must be a list of digests of 64 hexadecimal digits, as requests show them")
+    return sorted(set(value))
+
+
+def _read_names(value: Json) -> list[str]:
+    if not isinstance(value, list | tuple) or not value or not all(type(each) is str and each for each in value):
+        raise ValueError(f"must be a list of names of supplied inputs, as requests show them, not {value!r}")
     return sorted(set(value))
 
 
@@ -304,6 +335,7 @@ CONDITIONS.update(
             _read_number(0, 2**31 - 1), _accept, lambda n: f"over at most {n + 1} different lists of workers"
         ),
         "programs": Condition(_read_digests, _refuse_program, _describe_program),
+        "free": Condition(_read_names, _accept, lambda names: f"with any {', '.join(names)}"),
         "any_program": Condition(
             _read_flag, _accept, lambda _v: "by any program: a sum can then be made to show one record"
         ),

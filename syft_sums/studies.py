@@ -12,15 +12,15 @@ from syft_core.ledgers.entry import Entry
 from syft_core.peer import Id, Peer
 from syft_core.pictures.tables import one_line, text_table, to_moment
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import Maker
+from syft_core.workers.party.derivations import Derivation, Maker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 from syft_sums.errors import SumRuleError
 from syft_sums.history import RoundKey, SumHistory, data_of
-from syft_sums.keys import MemberKey, read_fingerprint, write_fingerprint
+from syft_sums.keys import MemberKey, write_fingerprint
 from syft_sums.release import RULE
 from syft_sums.roster import Roster
-from syft_sums.rules import Candidate, SumRule, read_conditions, read_privacy
+from syft_sums.rules import Candidate, SumRule, read_conditions, read_members, read_privacy
 
 if TYPE_CHECKING:
     from syft_sums.contribution import Contribution
@@ -37,6 +37,7 @@ class OpenRound:
     contribution: Contribution
     peer: Peer
     maker: Maker
+    derivation: Derivation
     entry: Stored
     """What would leave, as the ledger describes it."""
     roster: Roster
@@ -57,7 +58,7 @@ class OpenRound:
     @property
     def candidate(self) -> Candidate:
         """What the rules are asked about."""
-        return Candidate(self.peer, self.maker, self.roster)
+        return Candidate(self.peer, self.maker, self.derivation, self.roster)
 
     @property
     def data(self) -> list[str]:
@@ -99,18 +100,7 @@ class Studies:
 
     def set_members(self, members: Mapping[str, str | Sequence[str]]) -> None:
         """Set whom the owner counts: the fingerprint of each member's worker, or of each of them, by name."""
-        found: dict[str, tuple[bytes, ...]] = {}
-        for name, texts in members.items():
-            try:
-                keys = tuple(map(read_fingerprint, [texts] if isinstance(texts, str) else texts))
-            except (TypeError, ValueError) as error:
-                raise SumRuleError.condition("members", f"{name!r} {error}") from None
-            found[name] = keys
-        every = [key for keys in found.values() for key in keys]
-        for key in every:
-            if every.count(key) > 1:
-                raise SumRuleError.condition("members", f"{write_fingerprint(key)} is listed twice")
-        self.members = found
+        self.members = read_members(members)
 
     def allow(self, conditions: Mapping[str, Json], name: str = RULE, by: str = "the owner") -> SumRule:
         """Add a rule from now on; raise if it is wrong, or could never be used."""
@@ -185,6 +175,15 @@ class Studies:
                 return f"the member {name!r} is in the roster with several workers"
         return None
 
+    def open(self, round: OpenRound) -> None:
+        """Add a round; the oldest of the user ends if there are too many: first those that were revealed."""
+        self.rounds.pop(round.key, None)
+        mine = [found for found in self.rounds.values() if found.key[0] == round.key[0]]
+        mine.sort(key=lambda found: (found.contribution.revealed is None, found.ends))
+        for found in mine[: max(len(mine) + 1 - MAX_OPEN, 0)]:
+            del self.rounds[found.key]
+        self.rounds[round.key] = round
+
     def expire(self) -> None:
         """Forget rounds that have ended."""
         now = time.monotonic()
@@ -227,7 +226,8 @@ class Studies:
                 f"rule {rule.name!r}: {rule.describe()}; used {len(rule.uses)} times; hides each result among "
                 f"{rule.hides_among} workers"
             )
-        lines += [f"results of {data}: summed over {count} lists" for data, count in self.describe_changes()]
+        for data, count in self.describe_changes():
+            lines.append(f"results of {data}: summed over {count} different list{'s'[: count != '1']} of workers")
         rows = self.cells()
         return "\n".join([*lines, text_table(self.HEADER, rows) if rows else "no sums yet"])
 

@@ -172,7 +172,7 @@ class Accounts:
     def add_stored(self, account: Account | None = None, doing: str = "") -> None:
         """Add all objects that were stored since the last time, each to the account of its owner.
 
-        Views count like copies. Raise if that of the user who did it exceeds a quota.
+        Views count like copies. Raise if ``account``, of the user whose command stored them, exceeds a quota.
         """
         store = self._worker.object_store
         if store.added == self._added:

@@ -13,7 +13,7 @@ MISCONFIGURED = 2
 FINISH_SECONDS = 4.0
 """How long the operations that are being executed may take to finish when the process stops."""
 STOP_SECONDS = 8.0
-"""How long a process that stops may take in all: containers are killed 10 seconds after they were asked to stop."""
+"""How long a process may take to stop: containers are killed 10 seconds after they are asked to."""
 _HEAD = struct.Struct("<QQHH")
 _NUMBERS = struct.Struct("<QQ")
 _IDLE = bytes(8)
@@ -66,7 +66,7 @@ class Activity:
         self._memory[:8] = _IDLE
 
     def begin_apart(self, who: bytes, batch: int, operation: bytes) -> int:
-        """Record a command that others do not wait for; return where. There is a place for the first ones only."""
+        """Record a command that runs beside the others; return its place, or 0 if all places are taken."""
         if not self._free:
             return 0
         place = self._free.pop()
@@ -76,18 +76,18 @@ class Activity:
         return place
 
     def end_apart(self, place: int) -> None:
-        """Record that such a command has ended."""
+        """Record that a command recorded by ``begin_apart`` has ended."""
         if place:
             self._memory[place * _SLOT : place * _SLOT + 8] = _IDLE
             self._free.append(place)
 
     def clear(self) -> None:
-        """Record that nothing is being executed, also by no other command: a process begins."""
+        """Clear all records: a new process starts."""
         self._memory[:] = bytes(SIZE)
         self._written = b"", b""
 
     def read_apart(self) -> list[Executing]:
-        """Return the commands that others do not wait for."""
+        """Return the commands that run beside the others."""
         return [found for place in range(1, _SLOTS) if (found := self.read(place)) is not None]
 
     def read(self, place: int = 0) -> Executing | None:

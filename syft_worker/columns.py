@@ -29,10 +29,10 @@ class ColumnRule:
     """The owner's declarations about a column: a table of the TOML file, with these keys."""
 
     type: ColumnType | None = None
-    """By default "integer" if all cells are, or else "real"."""
+    """By default "integer" if all cells are integers, and "real" otherwise."""
     unit: str | None = None
     categories: tuple[str, ...] | None = None
-    """All texts that occur, in the order of their numbers."""
+    """All texts that occur; each becomes its position in this order."""
     format: str | None = None
     """How dates are written, as ``strptime`` reads them; by default 2026-01-31."""
     range: tuple[float | str, ...] | None = None

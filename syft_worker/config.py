@@ -18,6 +18,7 @@ from syft_core.values import Json, Table
 from syft_core.workers.seeing.permissions import POLICIES
 from syft_sums.errors import SumRuleError
 from syft_sums.rules import read_conditions as read_sum_conditions
+from syft_sums.rules import read_members
 from syft_worker.allowances import DEFAULT, Allowance
 from syft_worker.certificates import require_host
 from syft_worker.data import DataSource
@@ -116,9 +117,14 @@ class WorkerConfig:
     aggregates: SumConditions | None = None
     """The rule for sums: results leave only together with those of other workers."""
     request_days: float = 30
-    """After how many days a request expires that was not decided on, and an approval that was not used; 0: never."""
+    """Days after which an undecided request or an unused approval expires; 0 means never."""
     on_request: str | None = None
     """A command, or an http(s) address, that is notified of each new release request."""
+
+    @property
+    def every_rule(self) -> Mapping[str, Table]:
+        """The rules by name, with the one for sums."""
+        return {**self.rules, **({} if self.aggregates is None else {"aggregates": self.aggregates})}
 
     @property
     def has_authentication(self) -> bool:
@@ -162,6 +168,16 @@ class WorkerConfig:
             raise ConfigurationError(
                 "cannot use [aggregates] without a ledger and a store: after a restart, the worker could repeat a "
                 "round, and would have another key; give `ledger` and `store`"
+            )
+        try:
+            read_members(self.members)
+        except SumRuleError as error:
+            raise ConfigurationError(str(error)) from None
+        least = 0 if self.aggregates is None else self.aggregates["at_least"]
+        if least > len(self.members) + 1:
+            raise ConfigurationError(
+                f"cannot use aggregates.at_least = {least}: there are {len(self.members)} members, so no sum could "
+                f"have as many workers; add their fingerprints to [members]"
             )
 
     def _require_usable_limits(self) -> None:

@@ -1,4 +1,4 @@
-"""Isolation: take rights away from the process that executes operations, before it serves anybody.
+"""Isolation: drop the rights of the process that executes operations, before it serves clients.
 
 Linux only, and each part only where the kernel has it; ``isolate`` returns what was applied. Nothing here needs
 privileges, and nothing can be undone by the process.

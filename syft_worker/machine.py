@@ -78,8 +78,8 @@ def _find_groups(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
         path = paths.get("" if kind == _V2 else controller)
         if path is None or (kind == _V1 and controller not in controllers):
             continue
-        # In a container, the mount may show the group of the container as its top, or groups of which the path leads
-        # out: those below cannot be told then.
+        # In a container, the mount may begin at the group of the container, or the path may lead out of the mount.
+        # The inner groups cannot be found then.
         inner = path.relative_to(top) if path.is_relative_to(top) else PurePosixPath()
         inner = PurePosixPath() if ".." in inner.parts else inner
         folder = root / mount.relative_to("/")

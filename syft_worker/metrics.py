@@ -43,7 +43,7 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
         ("operations_total", "counter", "Operations run.", {"": stats.operations}),
         ("received_bytes_total", "counter", "Bytes received.", {"": stats.bytes_in}),
         ("sent_bytes_total", "counter", "Bytes sent.", {"": stats.bytes_out}),
-        ("sessions_total", "counter", "Sessions opened.", {"": server.sessions_opened}),
+        ("sessions_total", "counter", "Sessions opened.", {"": server.admission.sessions_opened}),
         ("connections", "gauge", "Clients connected.", {"": connected}),
         (
             "refusals_total",

@@ -61,7 +61,7 @@ def send_notice(handle: int, line: bytes) -> None:
 
 
 class Notifier:
-    """Tells the command or the address of the owner, one notice after the other, in a thread of its own."""
+    """Sends notices to the owner's command or webhook, one at a time, in a thread of its own."""
 
     def __init__(self, target: str) -> None:
         self._target = target

@@ -31,8 +31,10 @@ from urllib.parse import parse_qs
 from syft_core.exceptions import AuthenticationError, SyftError
 from syft_core.network.address import is_loopback, is_unspecified, listen
 from syft_core.network.connection import interrupt
+from syft_core.network.credentials import Credentials, read_authorization, read_certificate
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials, Server, read_authorization, read_certificate, start_thread
+from syft_core.network.server import Server
+from syft_core.network.threads import start_thread
 from syft_core.pictures.tables import one_line
 from syft_core.values import Json, Table
 from syft_worker import views
@@ -153,7 +155,7 @@ class Page:
         names: other names by which browsers may ask for the page, besides its address and this machine's name.
         proxies: the addresses of proxies that add ``X-Forwarded-For`` and ``X-Forwarded-Proto`` to each request.
         files: the files of the worker whose expiry and disk the metrics show.
-        on_lift: is called when an owner allows again what was refused because it had ended the process.
+        on_lift: called when an owner lifts the ban of a command that had ended the process.
 
     """
 
@@ -253,7 +255,7 @@ class Page:
         return address, self.server.tls is not None or schemes[-1].strip().lower() == "https"
 
     def _require_name(self, request: PageRequest) -> None:
-        """Refuse requests by other names: a stranger's name may lead here too (DNS rebinding)."""
+        """Refuse requests for other host names: an attacker's may resolve to this address (DNS rebinding)."""
         matched = _HOST.fullmatch(request.headers.get("Host", "").lower())
         name = "" if matched is None else matched[1].strip("[]")
         if not {name, f"*.{name.partition('.')[2]}"} & self._names:

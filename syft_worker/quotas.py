@@ -30,7 +30,7 @@ from syft_worker.measures import bytes_beyond, bytes_of, bytes_of_copy, bytes_of
 from syft_worker.metering import Meter
 from syft_worker.recorder import UsageRecorder
 
-PATIENCE = 10.0
+MAX_DELAY = 10.0
 """The longest delay, in seconds, of a user who exceeds a rate; beyond it the command fails."""
 MAX_COPIES = 1 << 30
 """Maximum bytes that leave with one message, unless the objects themselves take more memory."""
@@ -76,7 +76,7 @@ class QuotaGuard:
         return self._incidents.list_bans(lambda user: self._accounts.allowance_of(user).crashes)
 
     def lift(self, ban: Ban) -> None:
-        """Lift a ban here; the supervisor, which keeps the record, must be told."""
+        """Lift a ban in this process; the caller informs the supervisor, which keeps the record."""
         self._incidents.forget(ban)
 
     def forget(self, peer: Id) -> None:
@@ -102,7 +102,7 @@ class QuotaGuard:
         """Start the next batch; return the seconds that the client has to wait for its rates."""
         self._recorder.batch.number = number
         account, _ = self._accounts.find(peer)
-        return min(max(account.cpu.wait(), account.messages.wait()), PATIENCE)
+        return min(max(account.cpu.wait(), account.messages.wait()), MAX_DELAY)
 
     # --- messages
 
@@ -148,7 +148,7 @@ class QuotaGuard:
             (account.cpu, allowance.cpu_seconds, "CPU seconds per minute"),
             (account.messages, allowance.messages, "messages per second"),
         ):
-            if limit is not None and (seconds := bucket.wait()) > PATIENCE:
+            if limit is not None and (seconds := bucket.wait()) > MAX_DELAY:
                 raise QuotaExceededError.rate(_describe(message), account.user, what, limit, seconds)
         account.messages.use(1)
 

@@ -21,7 +21,7 @@ class Paused(NamedTuple):
     """A command that does not have the lock of the worker."""
 
     depth: int
-    """Number of commands that were being executed, one inside the other."""
+    """Nesting depth: the number of commands being executed, one inside the other."""
     doing: tuple[bytes, bytes]
     """Who executes what."""
     since: float
@@ -88,7 +88,7 @@ class UsageRecorder:
         return Paused(depth, doing, self.since, place)
 
     def resume(self, paused: Paused) -> None:
-        """Record that a paused command goes on. Processor time of the pause counts: this thread may run protocols."""
+        """Record that a paused command continues. Processor time of the pause counts: this thread may run protocols."""
         self.depth, doing, self.since, place = paused
         if self.activity is not None and any(doing):
             self.activity.end_apart(place)

@@ -25,9 +25,10 @@ from typing import NoReturn
 from syft_core.exceptions import SyftError
 from syft_core.features import import_everything
 from syft_core.network.address import Address
+from syft_core.network.credentials import Credentials, make_server_context
 from syft_core.network.identity import Identity
 from syft_core.network.links import PeerLocation
-from syft_core.network.server import Credentials, Server, make_server_context
+from syft_core.network.server import Server
 from syft_core.plugins.backend import find_installed
 from syft_core.plugins.manager import plugin_manager
 from syft_core.serde import PEER_LIMITS, Limits

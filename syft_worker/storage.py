@@ -15,11 +15,12 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import fields
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, TypeVar
 
-from syft_core.exceptions import ConfigurationError, SerdeError, StorageError
+from syft_core.exceptions import ConfigurationError, NotRegisteredError, SerdeError, StorageError
 from syft_core.files import TEMPORARY, has_room, lock_folder, remove_file, write_file
 from syft_core.peer import Id, Peer
 from syft_core.plans.program import Program
@@ -29,6 +30,7 @@ from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
+from syft_core.workers.party.status import RESTRICTIONS, name_restrictions
 from syft_core.workers.party.store import FailedSource, Source, Stored
 from syft_core.workers.road.derivation import derive_program
 from syft_core.workers.road.keeping import set_owner
@@ -37,7 +39,7 @@ from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested
 
-FORMAT = 3
+FORMAT = 4
 """The version of the files; the previous ones are read too."""
 LASTING = 1 << 30
 """The leases of a tagged object after a restart: dropping pointers does not remove it, fetching or moving it does.
@@ -191,6 +193,7 @@ class Storage:
             copy.derivation = unpack(self._worker, part.get("derivation"))
             if maker := unpack_maker(part.get("maker")):  # Earlier releases knew nothing else.
                 copy.derivation = derive_program(maker, [])
+            copy.mark(_find_restrictions(part))
             copy.refresh_status()
             find = partial(self._worker.object_store.get, copy.id)
             objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
@@ -259,6 +262,7 @@ class Storage:
             entry.source.tags, entry.source.published = entry.tags, entry.published
         entry.root = entry.sources if record["original"] else None
         entry.derivation = unpack(self._worker, record.get("derivation"))
+        entry.mark(_find_restrictions(record))
         entry.refresh_status()
         return entry
 
@@ -298,8 +302,17 @@ def _read(path: Path, what: str, unpack: Callable[[Table], T]) -> tuple[T, bytes
         return unpack(deserialize(content)), digest
     except ConfigurationError:
         raise
+    except NotRegisteredError as error:
+        raise ConfigurationError(
+            f"cannot load {path}: {error}, or move the file away if you no longer need what is in it"
+        ) from None
     except (OSError, SerdeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, error, what) from None
+
+
+def _find_restrictions(record: Table) -> int:
+    """Return the bits of the restrictions of features; files of the first three formats have none."""
+    return reduce(or_, [RESTRICTIONS[name] for name in record.get("restrictions", ())], 0)
 
 
 def _is_lasting(entry: Stored) -> bool:
@@ -323,6 +336,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
         "own": None if entry.source is None else _pack_source(entry.source)[1:],
         "original": entry.sources is entry.root,
         "derivation": pack(entry.derivation),
+        "restrictions": name_restrictions(entry.status),
     }
 
 
@@ -341,6 +355,7 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
             "access": requested.copy.access,
             "sources": sorted([_pack_source(source) for source in requested.copy.sources], key=repr),
             "derivation": pack(requested.copy.derivation),
+            "restrictions": name_restrictions(requested.copy.status),
         }
         for requested in request.objects
     ]

@@ -43,7 +43,7 @@ _STABLE_SECONDS = 60
 _MAX_PAUSE = 10.0
 _PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from syft_worker.serving import main; main()"
 _FAULTS = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS"})
-"""The signals that a process causes itself. All others may come from outside; SIGKILL from a system without memory."""
+"""The signals that a process causes itself. Others may come from outside, as SIGKILL does if memory runs out."""
 _log = logging.getLogger(__name__)
 
 
@@ -166,7 +166,7 @@ class Supervisor:
     def stop(self) -> None:
         """Ask ``run`` to stop the process and return; a call repeated after a second ends it at once.
 
-        Some send one signal twice, to the process and to its group.
+        Some process managers send a signal twice: to the process, and to its group.
         """
         now = time.monotonic()
         if self._asked is not None and now - self._asked >= 1:

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from syft_core.hook.hook import FrameworkHook
-from syft_core.network.server import ClientSession, Server
+from syft_core.network.client_session import ClientSession
+from syft_core.network.server import Server
 from syft_core.peer import Id
 from syft_core.pictures.tables import one_line, to_moment, to_size
 from syft_core.values import Json, Table
@@ -419,7 +420,7 @@ def _state_of(client: ClientSession) -> str:
 def _users(worker: BaseWorker, clients: Sequence[ClientSession], query: Mapping[str, str]) -> Html:
     counts = Counter(str(client.peer) for client in clients)
     guard, accounts = getattr(worker, "guard", None), {}
-    if guard is not None and worker.lock.wait(seconds=LOCK_SECONDS):  # The guard counts under the lock.
+    if guard is not None and worker.lock.wait(seconds=LOCK_SECONDS):  # The guard counts with the lock held.
         try:
             accounts = {account.user: account for account in guard.accounts}
         finally:

@@ -8,8 +8,8 @@ import threading
 import torch
 
 import syft_core as sy
+from syft_core.network.credentials import Credentials
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials
 from syft_worker.page import Page
 
 name, seed = sys.argv[1], int(sys.argv[2])

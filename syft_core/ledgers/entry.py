@@ -31,6 +31,7 @@ Event: TypeAlias = Literal[
     "opened",
     "continued",
     "recovered",
+    "charged",
 ]
 """The event that an entry records.
 
@@ -38,10 +39,13 @@ A "released" object departed with the owner's approval; it was "resent" if that 
 it. "undelivered" corrects an earlier entry: sending the object failed, so it may not have arrived. The approval of a
 request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired" if the owner did not decide
 in time, or the user did not fetch the approved object. An owner has "seen" the values of a request. The worker has
-"revealed" its mask in a sum of several workers; the masked result departed before.
+"revealed" its mask in a sum of several workers; the masked result departed before. Private training is "charged" to
+its data before it begins.
 """
 DEPARTURES = frozenset({"departed", "released", "resent"})
-DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked", "revealed"})
+DECISIONS = frozenset({
+    "requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked", "revealed", "charged",
+})  # fmt: skip
 """Entries that decide what may leave later."""
 
 

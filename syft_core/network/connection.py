@@ -178,7 +178,7 @@ class Connection:
         return Envelope(_KINDS[kind], number, received, more), buffers
 
     def ping(self) -> None:
-        """Show the other end that this one is alive."""
+        """Send a ping, which shows that this end is alive."""
         self._write_control(_PING, b"")
 
     def close(self, code: int = 1000) -> None:
@@ -430,7 +430,7 @@ class Connection:
 def interrupt(sock: socket.socket) -> None:
     """Make a thread that waits for a socket fail; the file descriptor stays in use until that thread closes it."""
     with contextlib.suppress(OSError):
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # For TLS too: only its thread may say goodbye.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # With TLS too: only its own thread may send a close alert.
 
 
 def abort(sock: socket.socket) -> None:

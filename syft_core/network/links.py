@@ -23,7 +23,7 @@ from syft_core.workers.party.base import BaseWorker
 
 RECONNECT = 10.0
 """Seconds after which a worker that cannot be reached counts as gone."""
-PATIENCE = 0.1
+NOTE_POLL = 0.1
 """The polling interval, in seconds, for acknowledgements and refusals."""
 MAX_KEPT = 256
 """The maximum number of notes kept until the other worker has acknowledged them."""
@@ -42,7 +42,7 @@ class TicketLink(WebsocketLocation):
             self.bytes_moved += self.measure(sent)
             self.transmit(Purpose.NOTE, sent)
             now, many = monotonic(), self._session.unacknowledged > MAX_KEPT
-            if many or now > self._looked + PATIENCE:
+            if many or now > self._looked + NOTE_POLL:
                 self._looked = now
                 while self._receive(wait=False):
                     pass

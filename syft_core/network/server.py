@@ -7,20 +7,15 @@ at a time anyway.
 from __future__ import annotations
 
 import contextlib
-import hmac
 import logging
-import secrets
 import socket
 import ssl
 import threading
 import time
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, cast
 
 from websockets.datastructures import MultipleValuesError
@@ -34,14 +29,14 @@ from syft_core.exceptions import (
     AuthenticationError,
     ConnectionLostError,
     MessageSizeError,
-    TicketError,
     WorkerError,
-    WorkerNotFoundError,
 )
-from syft_core.hook.hook import FrameworkHook
 from syft_core.network.address import is_loopback, listen
+from syft_core.network.admission import Admission
 from syft_core.network.client import MAX_HANDSHAKE, UNLOGGED, NotHttpError, prepare, read_head
+from syft_core.network.client_session import ClientSession
 from syft_core.network.connection import MAX_FRAME, Connection, Envelope, Purpose, abort, interrupt
+from syft_core.network.credentials import Authenticate, read_authorization, read_certificate
 from syft_core.network.identity import Identity
 from syft_core.network.pieces import PIECE, split
 from syft_core.network.session import (
@@ -55,206 +50,33 @@ from syft_core.network.session import (
     RECEIVED,
     RESUMED,
     SESSION,
-    STARTED,
     STATE,
     WORKER,
-    Session,
 )
-from syft_core.peer import Id, Peer
+from syft_core.network.threads import start_thread
+from syft_core.peer import Peer
 from syft_core.pictures.tables import one_line
 from syft_core.serde.layout import Frame
-from syft_core.workers.addresses.tickets import Mandate
-from syft_core.workers.addresses.wire import WINDOW, WireLocation
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.turns import is_wanted
 
 _log = logging.getLogger(__name__)
 HEALTH = "/health"
-"""The address that tells anyone whether the worker is being served."""
+"""The path at which anyone can check whether the worker is being served."""
 HANDSHAKE_SECONDS = 10
 """The time limit for opening a connection."""
-MESSAGE_OVERHEAD = 1 << 24
-"""The maximum size in bytes of a message, in addition to its objects."""
-MAX_HELD = 1 << 30
-"""The maximum size in bytes of the messages kept for a user: unacknowledged replies, and waiting messages."""
-MAX_UNCOUNTED = 1 << 20
-"""The size in bytes below which a session is not compared with the messages kept for the user's other sessions."""
-MAX_IDLE_SESSIONS = 64
-"""The maximum number of a user's sessions without a connection."""
-MAX_WAITING = 2 * WINDOW
-"""The maximum number of a client's messages that wait for the worker, and of unacknowledged replies."""
-MAX_LINKS = 64
-"""The maximum number of workers connected with a user's tickets, for each connection that the user may have."""
-TURN_SECONDS = 0.1
-"""The interval at which a connection that waits for its session checks whether a newer one does."""
 MAX_DEPOSITED = 16
 """The number of deposits that are acknowledged together."""
 LARGE_DEPOSIT = 1 << 16
 LAST_SECONDS = 1
-"""The minimum time that a stopping server waits for its threads, and these for a client to read the reason."""
+"""The minimum seconds that a stopping server gives its threads to end, and its clients to read the reason."""
 _LINGER = 1
 """Seconds to wait for a client to read why its certificate was refused."""
-_MAX_NAME = 128
 _BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n"
     + f"{REASON}: this is not a websocket request, or one end uses TLS and the other does not\r\n\r\n".encode()
 )
 _FORGOTTEN = "the worker was started again, or the session expired"
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """What a client presents when it connects."""
-
-    token: str | None = field(repr=False)
-    """The secret in the ``Authorization`` header."""
-    certificate: Any
-    """The verified client certificate, as returned by ``ssl``, or None."""
-
-
-_starting = threading.Lock()
-"""Held while a thread is started, because the stack size is a process-wide setting."""
-Authenticate = Callable[[Credentials], Identity | None]
-"""Returns the identity of the credentials, or None if they are not valid."""
-
-
-@dataclass(eq=False)
-class ClientSession:
-    """The session of one client, across its connections."""
-
-    peer: Peer
-    mandate: Mandate | None = None
-    """The permissions of a worker that has opened the session with a ticket."""
-    begun: str = field(default_factory=partial(secrets.token_hex, 16))
-    """Distinguishes this session from earlier ones of the client, which the worker has forgotten."""
-    session: Session = field(default_factory=Session)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held by the thread that serves the session."""
-    connection: Connection | None = None
-    thread: int | None = None
-    newest: socket.socket | None = None
-    """The newest connection, which gets the session."""
-    waiting: deque[tuple[Envelope, Sequence[bytearray]]] = field(default_factory=deque)
-    """Messages that arrived while the worker was waiting for a response."""
-    excess: MessageSizeError | None = None
-    """Why the message arriving in pieces will be refused when complete; its pieces are not kept."""
-    arrivals: deque[tuple[int, list[Callable[[], None]]]] = field(default_factory=deque)
-    """What to call when a reply was acknowledged, with its number."""
-    deposited: int = 0
-    """The number of unacknowledged deposits; a large one counts more."""
-    busy_since: float | None = None
-    """When the current message began to execute."""
-    gone_since: float | None = None
-    """When the client was found to be gone while a message was executing."""
-    seen: float = field(default_factory=time.monotonic)
-    """When a connection of the client was last used."""
-    since: float = field(default_factory=time.time)
-    """When the session began, in seconds since 1970."""
-    bytes_before: int = 0
-    """The number of bytes moved by earlier connections."""
-
-    @property
-    def payer(self) -> str | None:
-        """The user whose quotas apply."""
-        return (self.mandate or self).peer.user
-
-    @property
-    def bytes_held(self) -> int:
-        """The size in bytes of unacknowledged replies, and of waiting or arriving messages."""
-        waiting, connection = list(self.waiting) if self.waiting else [], self.connection
-        arriving = self.session.arriving.size + (0 if connection is None else connection.arriving + connection.joined)
-        return self.session.unacknowledged_bytes + arriving + sum([len(part) for _, parts in waiting for part in parts])
-
-    def await_turn(self, sock: socket.socket) -> None:
-        """Wait until the served connection has ended, or the worker executes a message of the client."""
-        while self.busy_since is None:
-            if self._try_to_take(sock):
-                self.lock.release()
-                return
-
-    @contextlib.contextmanager
-    def take_over(self, sock: socket.socket, connection: Connection, heartbeat: float) -> Iterator[None]:
-        """Hold the session for a connection within a block, once the served connection has ended.
-
-        Until then, show the client that the worker is alive.
-        """
-        shown = time.monotonic()
-        while not self._try_to_take(sock):
-            if time.monotonic() - shown >= heartbeat:
-                connection.ping()
-                shown, self.gone_since = time.monotonic(), None
-        try:
-            yield
-        finally:
-            self.lock.release()
-
-    def _try_to_take(self, sock: socket.socket) -> bool:
-        """Interrupt the served connection; return whether it has ended, in which case the session is held.
-
-        Only the newest connection waits for this, so that their number stays limited.
-        """
-        if self.newest is not sock:
-            raise ConnectionLostError.closed()
-        if (previous := self.connection) is not None:
-            previous.interrupt()
-        return self.lock.acquire(timeout=TURN_SECONDS)
-
-    @property
-    def in_flight(self) -> int:
-        """The number of messages that are executing or waiting."""
-        return (self.busy_since is not None) + len(self.waiting)
-
-    @property
-    def bytes_moved(self) -> int:
-        """The number of bytes received and sent."""
-        connection = self.connection
-        now = 0 if connection is None else connection.bytes_in + connection.bytes_out
-        return self.bytes_before + now
-
-
-class ReverseLocation(WireLocation):
-    """The client of a session, as seen by its worker: requests use the client's connection.
-
-    The session's thread sends a request and waits for the response. Requests are not repeated on a new connection.
-    """
-
-    def __init__(self, server: Server, client: ClientSession) -> None:
-        super().__init__(server.worker, client.peer.id)
-        self._server, self._of = server, client
-
-    def tell(self, message: Any) -> None:
-        """Wait for every answer, because the client reads requests only while it is waiting itself."""
-        self.ask(message)
-
-    def send_frames(self, sent: Sequence[Frame]) -> None:
-        """Send a request to the client."""
-        self._require_connection().send_whole(Purpose.REQUEST, self._number, sent)
-
-    def receive_frames(self, wait: bool) -> Sequence[Frame] | None:
-        """Return the response of the client."""
-        while True:
-            connection = self._require_connection()
-            received = connection.receive(None if wait else 0)
-            if received is None:
-                return None
-            envelope, frames = received
-            try:
-                if envelope.kind is not Purpose.RESPONSE:
-                    self._of.waiting.append(received)
-                elif (whole := connection.join(envelope, frames)) is not None:
-                    return whole
-                self._server.require_room(self._of)
-            except ConnectionLostError:
-                connection.interrupt()
-                raise
-
-    def _require_connection(self) -> Connection:
-        """Return the connection; only the client's own commands may use it."""
-        if self._of.thread != threading.get_ident():
-            raise WorkerNotFoundError.named(self.id, ())
-        if self._of.connection is None:
-            raise ConnectionLostError.closed()
-        return self._of.connection
 
 
 class Latencies:
@@ -321,18 +143,13 @@ class Server:
             )
         self.worker, self.host, self.port = worker, host, port
         self.authenticate, self.tls = authenticate, tls
-        self.sessions_opened = self.connections_refused = 0
+        self.admission = Admission(worker, authenticate, is_valid)
+        self.connections_refused = 0
         self.latencies = Latencies()
         self._max_connections, self._session_timeout = max_connections, session_timeout
         self._heartbeat, self._io_timeout = heartbeat, io_timeout
         self.handshake_stack = handshake_stack
-        self._sessions: dict[str, ClientSession] = {}
-        self._ended, self._is_valid = ended or {}, is_valid
-        self._identities: dict[Id, Identity] = {}
-        worker.is_owner = self._is_owner
-        self._admitted: dict[socket.socket, tuple[tuple[str, bool], str]] = {}
-        """The user of each connection, whether a worker with a ticket opened it, and its session."""
-        self._lock = threading.Lock()
+        self._ended = ended or {}
         self._threads: set[threading.Thread] = set()
         self._opening: dict[socket.socket, float] = {}
         """The connections that are not yet authenticated, and when they were opened."""
@@ -350,8 +167,8 @@ class Server:
         self.port = self._listener.getsockname()[1]
         if self.tls is None:
             _log.warning("worker %r is served without TLS, to clients of this machine only", self.worker.id)
-        self._start_thread(self._accept_clients)
-        self._start_thread(self._run_maintenance)
+        self._start_thread("accept_clients", self._accept_clients)
+        self._start_thread("run_maintenance", self._run_maintenance)
 
     def wait(self) -> None:
         """Wait until the server is stopped."""
@@ -395,16 +212,16 @@ class Server:
     @property
     def sessions(self) -> list[ClientSession]:
         """The sessions of all clients."""
-        return list(self._sessions.values())
+        return self.admission.sessions
 
-    def _start_thread(self, target: Callable[..., None], *args: object, stack: int = 0) -> None:
+    def _start_thread(self, name: str, serve: Callable[[], None], stack: int = 0) -> None:
         def run() -> None:
             try:
-                target(*args)
+                serve()
             finally:
                 self._threads.discard(threading.current_thread())
 
-        thread = threading.Thread(target=run, name=f"{self.worker.id}: {target.__name__.strip('_')}", daemon=True)
+        thread = threading.Thread(target=run, name=f"{self.worker.id}: {name}", daemon=True)
         self._threads.add(thread)
         try:
             start_thread(thread, stack)
@@ -412,12 +229,10 @@ class Server:
             self._threads.discard(thread)
             raise
 
-    def _try_to_start(
-        self, target: Callable[..., None], sock: socket.socket, host: str, *args: object, stack: int = 0
-    ) -> bool:
+    def _try_to_start(self, name: str, serve: Callable[[], None], host: str, stack: int = 0) -> bool:
         """Start a thread for a connection; return False if there is no memory for it."""
         try:
-            self._start_thread(target, sock, host, *args, stack=stack)
+            self._start_thread(name, serve, stack)
         except (RuntimeError, MemoryError):
             _log.error("refused a connection from %s: there is no memory for it", host)
             return False
@@ -438,7 +253,8 @@ class Server:
                 _log.warning("refused a connection from %s: there are %d", address[0], len(self._threads))
                 sock.close()
                 continue
-            if not self._try_to_start(self._open_connection, sock, address[0], stack=self.handshake_stack):
+            open_connection = partial(self._open_connection, sock, address[0])
+            if not self._try_to_start("open_connection", open_connection, address[0], self.handshake_stack):
                 sock.close()
 
     def _make_room(self) -> bool:
@@ -455,7 +271,7 @@ class Server:
             for sock, since in list(self._opening.items()):
                 if now - since > HANDSHAKE_SECONDS:
                     interrupt(sock)
-            for key, client in list(self._sessions.items()):
+            for key, client in self.admission.list_keys():
                 try:
                     self._look_after(key, client, now)
                 except Exception:  # noqa: BLE001, PERF203  # one client must not affect the others
@@ -465,8 +281,8 @@ class Server:
         connection = client.connection
         if connection is None:
             if now - client.seen > self._session_timeout:
-                self._end_session(key, client)
-        elif not self._is_valid_client(client):
+                self.admission.end_session(key, client)
+        elif not self.admission.is_valid_client(client):
             _log.warning("disconnected %s: its token is not valid any more", one_line(str(client.peer)))
             connection.interrupt()
         elif client.busy_since is not None and now - client.busy_since >= self._heartbeat and not _ping(connection):
@@ -481,40 +297,7 @@ class Server:
             raise ConnectionLostError.stopping(self.worker.id)
         if client.gone_since is not None and time.monotonic() - client.gone_since > self._session_timeout:
             return False
-        return self._is_valid_client(client)
-
-    def _is_valid_client(self, client: ClientSession) -> bool:
-        identity = self._identities.get((client.mandate or client).peer.id)
-        return identity is None or self._is_valid(identity)
-
-    def _is_owner(self, peer: Peer) -> bool:
-        """Return whether a client has authenticated as an administrator and acts for itself."""
-        identity = None if peer.behalf else self._identities.get(peer.id)
-        return peer.id == self.worker.id or (identity is not None and identity.admin and self._is_valid(identity))
-
-    def _end_session(self, key: str, client: ClientSession) -> None:
-        with client.lock:
-            if client.connection is not None:
-                return
-            self._sessions.pop(key, None)
-            self._note_arrivals(client, client.session.sent)  # It had the time to connect again.
-            if client.mandate is not None:
-                self.worker.sessions.pop(client.mandate, None)
-                if self.worker.guard is not None:
-                    self.worker.guard.forget(client.peer.id)
-            elif all(other.peer.id != client.peer.id for other in self.sessions):
-                self._end_mandates(client.peer)
-                self._identities.pop(client.peer.id, None)
-                self.worker.forget_client(client.peer)
-        _log.info("session of %s ended", one_line(str(client.peer)))
-
-    def _end_mandates(self, giver: Peer) -> None:
-        for key, client in list(self._sessions.items()):
-            if client.mandate is not None and client.mandate.peer.id == giver.id:
-                self._sessions.pop(key, None)
-                self.worker.sessions.pop(client.mandate, None)
-                if client.connection is not None:
-                    client.connection.interrupt()
+        return self.admission.is_valid_client(client)
 
     # --- one connection
 
@@ -530,14 +313,14 @@ class Server:
             if (opened := self._open(sock)) is not None:
                 self._opening.pop(sock, None)
                 sock.settimeout(self._io_timeout)
-                if self._try_to_start(self._serve_connection, sock, host, *opened):
+                if self._try_to_start("serve_connection", partial(self._serve_connection, sock, host, *opened), host):
                     return
         self._end_connection(sock)
 
     def _serve_connection(self, sock: socket.socket, host: str, client: ClientSession, unread: bytes) -> None:
         with self._report_end(host):
-            limit = min(MAX_FRAME, self._limit_message(client))
-            room = partial(self._require_bytes, client, spare=PIECE)
+            limit = min(MAX_FRAME, self.admission.limit_message(client))
+            room = partial(self.admission.require_bytes, client, spare=PIECE)
             connection = Connection(sock, is_client=False, max_bytes=limit, unread=unread, require_room=room)
             self._serve_client(client, sock, connection)
             connection.drain(LAST_SECONDS)  # The server stops, and the client reads why.
@@ -555,38 +338,8 @@ class Server:
 
     def _end_connection(self, sock: socket.socket) -> None:
         self._opening.pop(sock, None)
-        self._admitted.pop(sock, None)
+        self.admission.forget_connection(sock)
         abort(sock)
-
-    def _limit_held(self, client: ClientSession) -> int:
-        guard, user = self.worker.guard, client.payer
-        quota = None if guard is None or user is None else guard.limit_message(user)
-        return MAX_HELD if quota is None else quota + MESSAGE_OVERHEAD
-
-    def _limit_message(self, client: ClientSession) -> int:
-        return min(self.worker.limits.max_bytes, self._limit_held(client))
-
-    def require_room(self, client: ClientSession, in_pieces: bool = False) -> None:
-        """Raise if a client keeps sending without reading the worker's replies, or without answering the worker.
-
-        A message in pieces is not counted: if it is too large, the reply is an error.
-        """
-        count = max(client.session.unacknowledged, len(client.waiting))
-        if count > MAX_WAITING:
-            raise ConnectionLostError.malformed(f"more than {MAX_WAITING} others wait for the client")
-        if not in_pieces:
-            self._require_bytes(client)
-
-    def _require_bytes(self, client: ClientSession, spare: int = 0) -> None:
-        held, limit = self._count_held(client), self._limit_held(client)
-        if held - spare > limit:
-            raise ConnectionLostError.malformed(f"{held} bytes of others wait for the client, and the limit is {limit}")
-
-    def _count_held(self, client: ClientSession) -> int:
-        held = client.bytes_held
-        if held > MAX_UNCOUNTED:
-            held = sum([other.bytes_held for other in self.sessions if other.payer == client.payer])
-        return held
 
     def _open(self, sock: socket.socket) -> tuple[ClientSession, bytes] | None:
         try:
@@ -618,10 +371,10 @@ class Server:
     ) -> tuple[Response, ClientSession | None]:
         name, secret = request.headers.get(CLIENT, ""), request.headers.get(SESSION, "")
         certificate = read_certificate(sock)
-        admitted = self._admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
+        admitted = self.admission.admit(*read_authorization(request.headers), name, f"{name}/{secret}", certificate)
         status, why = 401, "the token or certificate is missing, wrong, expired or revoked"
         if admitted is not None:
-            status, why = 429, self._refuse_connection(*admitted[:2], secret, sock)
+            status, why = 429, self.admission.refuse_connection(*admitted[:2], secret, sock)
         if admitted is None or why:
             return _refuse(protocol, status, why), None
         response = protocol.accept(request)
@@ -629,13 +382,13 @@ class Server:
             return response, None
         if protocol.subprotocol != PROTOCOL:
             return _refuse(protocol, 400, f"the worker speaks {PROTOCOL}; install the same release at both ends"), None
-        if why := self._refuse_name(name, secret, *admitted):
+        if why := self.admission.refuse_name(name, secret, *admitted):
             return _refuse(protocol, 400, why), None
         return self._continue(
             protocol,
             request,
             response,
-            *self._find_session(*admitted, secret, request.headers.get(BEGUN), sock),
+            *self.admission.find_session(*admitted, secret, request.headers.get(BEGUN), sock),
             admitted[0],
         )
 
@@ -665,103 +418,9 @@ class Server:
             return _refuse(protocol, 400, "the session of the client is not in order"), None
         headers = {WORKER: self.worker.id, CLIENT: client.peer.id, STATE: state, BEGUN: client.begun}
         headers |= {RECEIVED: client.session.received, HEARTBEAT: f"{self._heartbeat:g}"}
-        headers |= {LIMIT: self._limit_message(client)}
+        headers |= {LIMIT: self.admission.limit_message(client)}
         response.headers.update({name: str(value) for name, value in headers.items()})
         return response, client
-
-    def _admit(
-        self, kind: str, secret: str, name: str, key: str, certificate: object
-    ) -> tuple[Peer, Mandate | None, Identity | None] | None:
-        """Return the peer, its mandate if it has a ticket, and its identity; None if the credentials are invalid."""
-        if kind != "ticket":
-            identity = self.authenticate(Credentials(secret if kind == "bearer" else None, certificate))
-            if identity is None:
-                return None
-            return Peer(f"{name}@{identity.user}", identity.user), None, identity
-        known = self._sessions.get(key)  # A ticket opens one session, which may have several connections.
-        if known is not None and known.mandate is not None:
-            return (known.peer, known.mandate, None) if self._is_valid_client(known) else None
-        try:
-            return Peer(name), Mandate(self.worker.tickets.redeem(secret, name)), None
-        except TicketError:
-            return None
-
-    def _refuse_name(
-        self, name: str, secret: str, peer: Peer, mandate: Mandate | None, identity: Identity | None
-    ) -> str:
-        """Return why a client may not use this name, or an empty text.
-
-        It must not be mistaken for another user's, or for the worker. It belongs to one token at a time: revoking the
-        token ends the connections of all clients with this name.
-        """
-        is_name = name.isprintable() and "@" not in name and str(self.worker.id) not in (name, peer.id)
-        if not (is_name and 0 < len(name) <= _MAX_NAME and 32 <= len(secret) <= _MAX_NAME):
-            return "the name or the session of the client is missing or not allowed"
-        known = None if mandate is not None else self._identities.get(peer.id)
-        if known is None or known == identity or f"{peer.id}/{secret}" in self._sessions or not self._is_valid(known):
-            return ""
-        return "a client with another token has this name"
-
-    def _refuse_connection(self, peer: Peer, mandate: Mandate | None, secret: str, sock: socket.socket) -> str:
-        user = (peer if mandate is None else mandate.peer).user
-        if self.worker.guard is None or user is None:
-            return ""
-        payer, key = (user, mandate is not None), f"{peer.id}/{secret}"
-        with self._lock:
-            count = len({other for paying, other in list(self._admitted.values()) if paying == payer} - {key})
-            why = self.worker.guard.refuse_connection(user, count if mandate is None else count // MAX_LINKS)
-            if not why:
-                self._admitted[sock] = payer, key
-        return why or ""
-
-    def _find_session(
-        self,
-        peer: Peer,
-        mandate: Mandate | None,
-        identity: Identity | None,
-        secret: str,
-        begun: str | None,
-        sock: socket.socket,
-    ) -> tuple[ClientSession | None, str]:
-        """Return the session of a client and its state, or None if it cannot continue.
-
-        ``begun`` names a session with messages. A client sends it as soon as it has read the answer that began the
-        session, so a request without it that follows messages was delayed or repeated in transit.
-        """
-        key = f"{peer.id}/{secret}"
-        with self._lock:
-            client = self._sessions.get(key)
-            if begun is not None and (client is None or client.begun != begun):
-                return None, LOST
-            if begun is None and client is not None and (client.session.received or client.session.sent):
-                return None, RESUMED
-            if identity is not None:
-                self._identities[peer.id] = identity
-            if client is None:
-                created = self._sessions[key] = ClientSession(peer, mandate, newest=sock)
-                self.sessions_opened += 1
-                if mandate is None:
-                    self.worker.add_client(ReverseLocation(self, created))
-            else:
-                client.newest, client.gone_since, client.seen = sock, None, time.monotonic()
-        if client is None:
-            self._limit_idle_sessions(created)
-            return created, STARTED
-        client.await_turn(sock)
-        client.seen = time.monotonic()
-        return client, RESUMED
-
-    def _limit_idle_sessions(self, created: ClientSession) -> None:
-        idle = [
-            (client.seen, key, client)
-            for key, client in list(self._sessions.items())
-            if client.connection is None and client.payer == created.payer and client is not created
-        ]
-        limit, held = self._limit_held(created), 0
-        for place, (_, key, client) in enumerate(sorted(idle, key=lambda found: found[0], reverse=True)):
-            held += client.bytes_held
-            if place >= MAX_IDLE_SESSIONS or held > limit:
-                self._end_session(key, client)
 
     def _serve_client(self, client: ClientSession, sock: socket.socket, connection: Connection) -> None:
         with client.take_over(sock, connection, self._heartbeat):
@@ -784,9 +443,9 @@ class Server:
         if envelope.kind not in (Purpose.BATCH, Purpose.NOTE):
             return
         client.session.acknowledge(envelope.received)
-        self._note_arrivals(client, client.session.acknowledged)
+        self.admission.note_arrivals(client, client.session.acknowledged)
         try:  # Before accepting it: a client that reconnects sends it again.
-            self.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
+            self.admission.require_room(client, in_pieces=envelope.more or client.session.arriving.size > 0)
         except ConnectionLostError:
             connection.drain()
             raise
@@ -802,10 +461,10 @@ class Server:
         arriving = client.session.arriving
         size = arriving.size + sum(map(len, piece)) if envelope.more or arriving.size else 0
         if client.excess is None and size:
-            held, limit = self._count_held(client) + size - arriving.size, self._limit_message(client)
+            held, limit = self.admission.count_held(client) + size - arriving.size, self.admission.limit_message(client)
             if size > limit:
                 client.excess = MessageSizeError.too_large(f"more than {limit:,}", self.worker.id, f"{limit:,}")
-            elif held > (most := self._limit_held(client)):
+            elif held > (most := self.admission.limit_held(client)):
                 client.excess = MessageSizeError.too_many(self.worker.id, f"{most:,}")
         if client.excess is None:
             try:
@@ -853,13 +512,6 @@ class Server:
         for envelope, piece in pieces:
             connection.send(envelope, piece)
 
-    def _note_arrivals(self, client: ClientSession, number: int) -> None:
-        """Call what was collected for replies up to ``number``, which have arrived."""
-        while client.arrivals and client.arrivals[0][0] <= number:
-            with self.worker.lock.of((client.mandate or client).peer):
-                for action in client.arrivals.popleft()[1]:
-                    action()
-
     def _acknowledge(
         self, client: ClientSession, connection: Connection, frames: Sequence[Any], reply: Sequence[Any]
     ) -> None:
@@ -867,139 +519,6 @@ class Server:
         if reply or client.deposited >= MAX_DEPOSITED:
             client.deposited = 0
             connection.send(Envelope(Purpose.NOTE, 0, client.session.received), reply)
-
-
-class WebsocketServerWorker(BaseWorker):
-    """A worker that is served on the network.
-
-    Args:
-        hook: the hook of the framework.
-        host: the address to listen on.
-        port: the port, or 0 for any that is free.
-        id: the id of the worker.
-        log_msgs: whether to keep every message in ``msg_history``.
-        verbose: whether to log every message.
-        data: objects to load, which the worker keeps permanently.
-        loop: not used; the worker has threads of its own.
-        cert_path: a file with the certificate of the worker; without it, only clients of this machine are served.
-        key_path: a file with the key of the certificate.
-        authenticate: identifies a user by credentials; the default accepts ``token`` and, for the worker's page,
-            ``owner_token``, which are new secrets.
-        options: further options of ``BaseWorker``, and of ``Server``.
-
-    """
-
-    def __init__(
-        self,
-        hook: FrameworkHook | None,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        id: Id = 0,
-        log_msgs: bool = False,
-        verbose: bool = False,
-        data: Sequence[Any] | None = None,
-        loop: object = None,
-        cert_path: str | None = None,
-        key_path: str | None = None,
-        *,
-        authenticate: Authenticate | None = None,
-        tls: ssl.SSLContext | None = None,
-        **options: Any,
-    ) -> None:
-        serving = {name: options.pop(name) for name in _SERVING if name in options}
-        super().__init__(hook, id, data, log_msgs=log_msgs, verbose=verbose, **options)
-        self.token: str | None = None if authenticate is not None else secrets.token_urlsafe(32)
-        self.owner_token: str | None = None if authenticate is not None else secrets.token_urlsafe(32)
-        if cert_path is not None:
-            tls = make_server_context(cert_path, key_path)
-        self.server = Server(self, host, port, authenticate or self._check_token, tls, **serving)
-
-    def start(self, block: bool = True) -> None:
-        """Serve clients until interrupted, or in the background."""
-        self.server.start()
-        if not block:
-            return
-        try:
-            self.server.wait()
-        except KeyboardInterrupt:
-            self.stop()
-
-    def stop(self) -> None:
-        """Disconnect all clients."""
-        self.server.stop()
-
-    @property
-    def port(self) -> int:
-        """The port on which the worker is served."""
-        return self.server.port
-
-    def _check_token(self, credentials: Credentials) -> Identity | None:
-        given, found = (credentials.token or "").encode(), None
-        for token, identity in ((self.token, Identity("user")), (self.owner_token, Identity("owner", True))):
-            if token is not None and hmac.compare_digest(given, token.encode()):
-                found = identity
-        return found
-
-
-_SERVING = ("max_connections", "session_timeout", "heartbeat", "io_timeout")
-
-
-def make_server_context(
-    cert: str | Path, key: str | Path | None, client_ca: str | Path | None = None
-) -> ssl.SSLContext:
-    """Return the TLS context of a server; with ``client_ca``, clients may present certificates signed by it."""
-    for file in (cert, key, client_ca):
-        if file is not None:
-            _require_readable(file)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    used = f"the certificate {cert} with the key {key or cert}"
-    try:
-        # Without a password, OpenSSL would ask for one.
-        context.load_cert_chain(str(cert), None if key is None else str(key), lambda: " ")
-        used = f"the certificates of clients' authorities in {client_ca}"
-        if client_ca is not None:
-            context.load_verify_locations(str(client_ca))
-            context.verify_mode = ssl.CERT_OPTIONAL
-    except ssl.SSLError as error:
-        why = _CERTIFICATE_ERRORS.get(error.reason or "", "they are not in PEM format, or the key is encrypted")
-        raise WorkerError(f"cannot use {used}: {why}; `syft-core certs` makes certificates") from None
-    return context
-
-
-_CERTIFICATE_ERRORS = {
-    "KEY_VALUES_MISMATCH": "the key belongs to another certificate",
-    "NO_CERTIFICATE_OR_CRL_FOUND": "there are none in the file",
-}
-
-
-def _require_readable(file: str | Path) -> None:
-    try:
-        Path(file).read_bytes()
-    except OSError as error:
-        raise WorkerError(f"cannot read {file}: {error.strerror}; `syft-core certs` makes certificates") from None
-
-
-def read_authorization(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the kind of authorization and its secret; the secret of a malformed header is empty, hence invalid."""
-    kind, _, secret = headers.get("Authorization", "").partition(" ")
-    return kind.lower(), secret.strip() if secret.isascii() else ""
-
-
-def read_certificate(sock: socket.socket) -> Any:
-    """Return the verified certificate of the other end, or None."""
-    return sock.getpeercert() if isinstance(sock, ssl.SSLSocket) else None
-
-
-def start_thread(thread: threading.Thread, stack: int) -> None:
-    """Start a thread with a stack of this size; 0 is the default size."""
-    with _starting:
-        before = threading.stack_size(stack) if stack else None
-        try:
-            thread.start()
-        finally:
-            if before is not None:
-                threading.stack_size(before)
 
 
 def _encrypt(sock: ssl.SSLSocket) -> None:

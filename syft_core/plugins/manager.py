@@ -75,7 +75,7 @@ class PluginManager:
         """Call a plugin's hooks; register what they provide once the whole plugin is known to be valid."""
         backends, features, types, rest = _new_backends(), list[Feature](), list[type](), list[Callable[[], object]]()
 
-        def collect(register: Callable[..., object]) -> Callable[..., None]:
+        def collect(register: Callable[..., object]) -> Callable[..., object]:
             return lambda *args, **given: rest.append(partial(register, *args, **given))
 
         self._pluggy.register(plugin, name=name)

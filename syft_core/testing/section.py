@@ -18,7 +18,7 @@ from syft_core.workers.party.virtual import VirtualWorker
 
 VALUES = [1.0, 2.0, 4.0]
 OTHERS = [3.0, 5.0, 2.0]
-Check = TypeVar("Check", bound=Callable[..., None])
+Check = TypeVar("Check", bound=Callable[..., object])
 
 
 class ConformanceError(AssertionError):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from syft_torch.federated.metrics import AUC, ConfusionMatrix, Metric
     from syft_torch.federated.options import Options
     from syft_torch.federated.population import Population
+    from syft_torch.federated.private_steps.sample_dp import SampleDP
     from syft_torch.federated.scaling import Scaling, train_test_split
     from syft_torch.federated.statistics import histogram, mean, sum, var
     from syft_torch.federated.stopping import EarlyStopping
@@ -59,6 +60,7 @@ _PLACES = {
     "metrics": "AUC ConfusionMatrix Metric",
     "options": "Options",
     "population": "Population",
+    "private_steps.sample_dp": "SampleDP",
     "scaling": "Scaling train_test_split",
     "statistics": "histogram mean sum var",
     "stopping": "EarlyStopping",
@@ -92,6 +94,7 @@ __all__ = [
     "PointerDataset",
     "Population",
     "Row",
+    "SampleDP",
     "Scaffold",
     "Scaling",
     "SecureAggregation",

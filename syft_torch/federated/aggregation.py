@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import nan
 from pathlib import Path
 
 import torch
@@ -20,7 +21,7 @@ from syft_sums.studies import release_only_aggregates
 from syft_torch.federated.clients import Client, Clients, PopulationClients
 from syft_torch.federated.engines import Acceptance, Engine, explain, run_on_each
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.layout import Layout, Remade
+from syft_torch.federated.layout import Remade
 from syft_torch.federated.options import Options
 from syft_torch.federated.rounds import Collected, MakeTask, Rounds, write_reasons
 from syft_torch.federated.strategies import Strategy, Update, uses_mean
@@ -50,15 +51,16 @@ class SecureAggregation:
         self.study, self.colluding = study, colluding
         self.evidence: list[Table] = []
         """What the workers have signed in each sum, in order."""
-        self._studies: dict[frozenset[Id], SumStudy] = {}
+        self._studies: list[SumStudy] = []
 
     def open(self, locations: Iterable[Location]) -> SumStudy:
         """Return the study with these workers; ask each for its key when it is opened for the first time."""
         found = {location.id: location for location in locations}
-        key = frozenset(found)
-        if key not in self._studies:
-            self._studies[key] = SumStudy(name=self.study, locations=list(found.values()), colluding=self.colluding)
-        return self._studies[key]
+        for known in self._studies:
+            if known.locations.keys() == found.keys() and all(known.locations[id] is found[id] for id in found):
+                return known
+        self._studies.append(SumStudy(self.study, found.values(), self.colluding))
+        return self._studies[-1]
 
     def make_rounds(self, options: Options, clients: Clients, strategy: Strategy) -> Rounds:
         """Return the rounds of a trainer; raise if it needs more of its workers than a sum."""
@@ -186,15 +188,18 @@ class SummedRounds(Rounds):
         found, lost = self._aggregation.sum(self._clients, train, fail, self._least)
         del kept
         self._attempts = 0
-        update = self._read(acceptance.layout, found)
+        update = self._read(acceptance, found)
         fault = acceptance.find_fault(update)
         if fault is not None:
             raise FederatedError.no_sum(number, f"the sum is not usable: {fault}")
         return Summed(weights, [update], lost, len(self._clients), found.members)
 
-    def _read(self, layout: Layout, found: SumResult) -> Update:
-        means = read_vector(found) / found.samples
+    def _read(self, acceptance: Acceptance, found: SumResult) -> Update:
+        layout, means = acceptance.layout, read_vector(found) / found.samples
+        loss = float(means[-1]) if acceptance.has_losses else nan
+        if not acceptance.has_losses:  # Nor are there statistics and counts: only the parameters have noise.
+            means = torch.cat([means, means.new_zeros(layout.total - layout.parameters)])
         difference = means[: layout.total].to(layout.dtype)
         # Counts of batches are added up; the sum has them weighted by samples, so it is exact for equal counts.
         difference[layout.counts] = (means[layout.counts] * len(found.members)).round().to(layout.dtype)
-        return Update(self._aggregation.study, difference, int(found.samples), float(means[-1]))
+        return Update(self._aggregation.study, difference, int(found.samples), loss)

@@ -1,8 +1,8 @@
 """Find by trial how a metric averages, so that its values on several workers combine to that of the pooled data.
 
 A metric is a function of outputs and targets. It is a mean over samples, a sum, a mean in which classes have weights
-(class weights, labels that are ignored), or says itself by which weight a sum is divided. Which one it is does not
-follow from its name. So it is called on made-up outputs and targets: of a batch a, of b, and of both together.
+(class weights, labels that are ignored), or it returns a sum with the weight that divides it. Its name does not show
+which it is, so it is called on made-up outputs and targets: of a batch a, of b, and of both together.
 """
 
 from __future__ import annotations

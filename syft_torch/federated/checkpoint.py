@@ -31,7 +31,7 @@ class Checkpoint:
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint: the file always is a complete one, the old or the new."""
+    """Write a checkpoint; at any moment the file is complete, either the old one or the new one."""
     tensors = {name: tensor.detach().contiguous() for name, tensor in checkpoint.tensors.items()}
     text = json.dumps({"version": VERSION, "digest": digest(tensors), **checkpoint.facts})
     try:

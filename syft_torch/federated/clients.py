@@ -27,6 +27,7 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
+from syft_torch.federated.private_steps.accounting import Step
 from syft_torch.federated.sums import take_released
 from syft_torch.federated.training import Evaluate, OnData, Train
 from syft_worker.desk.handle import RequestHandle
@@ -93,7 +94,7 @@ class Client:
 
     def count_steps(self, settings: Settings) -> int:
         """Return how many steps a training makes."""
-        return settings.epochs * settings.divide(self.samples).count
+        return settings.count_steps(self.samples)
 
     # --- training
 
@@ -115,7 +116,10 @@ class Client:
         id = new_id()
         make = lambda: self.make_training(job, weights(), seed, None, id, is_shared=True)  # noqa: E731  # the same
         self._run(make, lambda: self.location.describe([id, id + 1]))
-        return id, id + 1
+        if job.settings.privacy is None:
+            return id, id + 1
+        self.location.drop(id + 1)  # There is no loss: it would need noise of its own.
+        return (id,)
 
     def fetch_training(self, job: Job, id: int) -> tuple[Tensor, float]:
         """Fetch the difference and the loss of a training that has ended, by the id of its result."""
@@ -142,6 +146,9 @@ class Client:
         """Return the message that trains on the worker, after sending what it refers to."""
         plans, fixed = self._send(job.train, job.fixed, job.settings, is_shared)
         result = new_id() if id is None else id
+        if (privacy := job.settings.privacy) is not None:
+            draws = privacy.plan(self.samples, job.settings.epochs, job.settings.batch_size)
+            job.departures.add_steps(self.id, Step(draws.rate, privacy.multiplier), draws.steps)
         return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
@@ -208,7 +215,11 @@ class Client:
     ) -> tuple[tuple[Id, ...], Args]:
         """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""
         owner = cast("BaseWorker", self.location.client)
-        needed = programs.known if is_shared else programs.find(settings.divide(self.samples).lengths)
+        private = settings.privacy is not None  # One program serves all batches, whose lengths are random.
+        if private or is_shared:
+            needed = programs.all[:1] if private else programs.known
+        else:
+            needed = programs.find(settings.divide(self.samples).lengths)
         known = self._sent.get(id(programs))
         if known is None:
             tensors = [send_copy(tensor.detach(), owner, self.location) for tensor in fixed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from weakref import WeakSet
 
 import torch
@@ -21,10 +21,8 @@ from syft_torch.federated.arranging import Columns, Fill, arrange_there
 from syft_torch.federated.dataloader import ByWorker, default_collate
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.statistics import find_moments
+from syft_torch.federated.sums import Aggregation
 from syft_torch.federated.tables import MEAN, Missing, find_fill, name_inputs, require_agreement
-
-if TYPE_CHECKING:
-    from syft_torch.federated.aggregation import SecureAggregation
 
 Parts: TypeAlias = "Tensor | tuple[Tensor, ...]"
 """A tensor, or the tensors of a model with several inputs."""
@@ -290,7 +288,7 @@ def find(
     missing: Missing = None,
     one_hot: bool = False,
     mock: bool = False,
-    aggregation: SecureAggregation | None = None,
+    aggregation: Aggregation | None = None,
     reason: str = "",
     patience: float = 600.0,
 ) -> FederatedDataset:
@@ -346,7 +344,7 @@ def _find_tables(
     missing: Missing,
     one_hot: bool,
     mock: bool,
-    asking: tuple[SecureAggregation | None, str, float],
+    asking: tuple[Aggregation | None, str, float],
 ) -> FederatedDataset:
     tables = [(place, table) for place in places for (table,) in _search_all(place, searched, mock)]
     schemas = [(place.id, table.schema) for place, table in tables]

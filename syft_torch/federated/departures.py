@@ -1,4 +1,4 @@
-"""Departures: the results that have left each worker for a trainer."""
+"""Departures: the results that have left each worker for a trainer, and the private steps that it was asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from syft_core.peer import Id
 from syft_core.pictures.tables import html_table
-from syft_core.values import Kwargs
+from syft_core.values import Kwargs, Nested
+from syft_torch.federated.private_steps.accounting import Step, find_epsilon
 
 
 class Departures:
@@ -23,6 +24,8 @@ class Departures:
         self.updates: Counter[Id] = Counter()
         self.evaluations: Counter[Id] = Counter()
         self.sums: Counter[Id] = Counter()
+        self.steps: dict[Id, Counter[Step]] = {}
+        """The private steps that each worker was asked for, also in trainings whose results never came."""
         self._lock = threading.Lock()
 
     def add_update(self, worker: Id) -> None:
@@ -40,6 +43,17 @@ class Departures:
         with self._lock:
             self.sums.update(workers)
 
+    def add_steps(self, worker: Id, step: Step, count: int) -> None:
+        """Count private steps."""
+        with self._lock:
+            self.steps.setdefault(worker, Counter())[step] += count
+
+    def find_epsilon(self, delta: float) -> float:
+        """Return the largest ε of all workers."""
+        with self._lock:
+            every = [Counter(steps) for steps in self.steps.values()]
+        return max((find_epsilon(steps, delta) for steps in every), default=0.0)
+
     def to_html(self) -> str:
         """Return a table."""
         counters = self.updates, self.evaluations, self.sums
@@ -49,12 +63,16 @@ class Departures:
 
     def dump(self) -> Kwargs:
         """Return the counts as plain data."""
-        return {name: list(getattr(self, name).items()) for name in _COUNTERS}
+        steps = [(worker, *step, count) for worker, found in self.steps.items() for step, count in found.items()]
+        return {**{name: list(getattr(self, name).items()) for name in _COUNTERS}, "steps": steps}
 
-    def load(self, facts: Mapping[str, list[tuple[Id, int]]]) -> None:
+    def load(self, facts: Mapping[str, Nested]) -> None:
         """Invert ``dump``."""
         for name in _COUNTERS:
             setattr(self, name, Counter(dict(facts.get(name, ()))))
+        self.steps = {}
+        for worker, rate, multiplier, count in facts.get("steps", ()):
+            self.add_steps(worker, Step(rate, multiplier), count)
 
 
 _COUNTERS = ("updates", "evaluations", "sums")

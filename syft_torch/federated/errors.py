@@ -90,6 +90,7 @@ class FederatedError(SyftError, ValueError):
     # --- the trainer
 
     trainer = Text("cannot train: {why}; {advice}")
+    privacy = Text("cannot train with `SampleDP`: {why}; {advice}")
     loss = Text(
         "cannot record the {what}: it returns {found}; each function must return a tensor with one real number, e.g. a "
         "mean"

@@ -47,6 +47,8 @@ class Evaluation(dict[str, Nested]):
         self.left_out: dict[Id, str] = {}
         self.members: list[Id] = []
         """The workers whose sum was evaluated, if only that has left them; then ``workers`` is empty."""
+        self.privacy = ""
+        """The ε of the model that was measured, if it was trained with ``SampleDP``."""
         self._metrics, self._averages = metrics, averages
         self._sizes = [
             metric.size if isinstance(metric, Metric) else average.size
@@ -97,12 +99,14 @@ class Evaluation(dict[str, Nested]):
 
     def __str__(self) -> str:
         out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
-        return text_table(("worker", "samples", *self.names), self._cells()) + out
+        privacy = f"\n{self.privacy}" if self.privacy else ""
+        return text_table(("worker", "samples", *self.names), self._cells()) + privacy + out
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
+        table: str = html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
+        return table + (f"<p>{self.privacy}</p>" if self.privacy else "")
 
 
 @dataclass(frozen=True)

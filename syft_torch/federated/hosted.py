@@ -111,7 +111,7 @@ class HostedEngine(Engine):
                 described = ready[0].job.settings.write(), [self._describe(task) for task in ready]
                 found = self._agents.run(actor, described, shared, self._timeout)
                 outcomes.update(self._read(ready, found))
-        except Exception as error:  # noqa: BLE001  # it is reported, and the round goes on
+        except Exception as error:  # noqa: BLE001  # it is reported, and the round continues
             for task in tasks:
                 outcomes.setdefault(id(task), error.with_traceback(None))
         for task in tasks:
@@ -203,7 +203,7 @@ class TrainingAgent:
         for place, (id, ids, seed, correction) in enumerate(described):
             try:
                 self._engine.submit(Assignment(self._find(id, ids), lambda: shared, seed, correction, job, place))
-            except Exception as error:  # noqa: BLE001, PERF203  # it is reported, and the others go on
+            except Exception as error:  # noqa: BLE001, PERF203  # it is reported, and the others continue
                 rows[place] = self._acceptance.explain(error), 0, 0.0, 0
         while len(self._engine):
             done, outcome = self._engine.take()

@@ -140,7 +140,7 @@ class Company:
             self._yield_turn()
             location.ask(message)
             self._outcomes[id(message)] = None
-        except Exception as error:  # noqa: BLE001  # it is reported, and the others go on
+        except Exception as error:  # noqa: BLE001  # it is reported, and the others continue
             self._outcomes[id(message)] = error.with_traceback(None)
 
     # --- computing

@@ -32,7 +32,7 @@ def describe_loop(
 
     """
     options = {**described, "program": digest(program), "supplied": digest([_detach(each) for each in supplied])}
-    operands = _describe_operands(execution, datasets)
+    operands = describe_operands(execution, datasets)
     return Maker(str(program[0]), tuple(sorted(options.items())), (execution.worker.id,), operands)
 
 
@@ -50,7 +50,7 @@ def _detach(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach()
 
 
-def _describe_operands(execution: Execution, datasets: Sequence[Sequence[Tensor]]) -> tuple[Operand, ...]:
+def describe_operands(execution: Execution, datasets: Sequence[Sequence[Tensor]]) -> tuple[Operand, ...]:
     """Return the parts of the data in order, then whatever else is restricted.
 
     Data that is used twice is not whole: one record would count for two.

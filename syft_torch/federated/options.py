@@ -27,7 +27,8 @@ class Options:
     min_results: int | None = None
     """Number of updates that a round needs; None means half of the workers that were asked."""
     engine: Literal["workers", "stacked"] | RayWorkers | None = None
-    """How trainings run: None means to choose. The actors of ``sy.RayWorkers`` make the clients of a ``Population``."""
+    """How trainings run; None chooses automatically. The actors of ``sy.RayWorkers`` make the clients of a
+    ``Population``."""
     drop_last: bool = False
     """Whether workers leave out a last batch that is not full, in each epoch. Otherwise, a last batch of one sample
     joins the batch before."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,9 +12,7 @@ from syft_torch.federated.arranging import Half, Scale, arrange_there
 from syft_torch.federated.dataset import FederatedDataset
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.statistics import find_moments
-
-if TYPE_CHECKING:
-    from syft_torch.federated.aggregation import SecureAggregation
+from syft_torch.federated.sums import Aggregation
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Scaling:
     def fit(
         cls,
         data: FederatedDataset,
-        aggregation: SecureAggregation | None = None,
+        aggregation: Aggregation | None = None,
         reason: str = "",
         patience: float = 600.0,
     ) -> Scaling:

@@ -20,10 +20,9 @@ from syft_core.workers.party.worker import Worker
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.makers import describe_loop
 from syft_torch.federated.operations import OwnExecution, prepare, run
-from syft_torch.federated.sums import fetch_released
+from syft_torch.federated.sums import Aggregation, fetch_released
 
 if TYPE_CHECKING:
-    from syft_torch.federated.aggregation import SecureAggregation
     from syft_torch.federated.dataset import FederatedDataset
 
 BITS, LIMBS, LOWEST = 22, 9, -99
@@ -181,7 +180,7 @@ class Moments:
 
 
 def find_moments(
-    data: FederatedDataset, aggregation: SecureAggregation | None = None, reason: str = "", patience: float = 600.0
+    data: FederatedDataset, aggregation: Aggregation | None = None, reason: str = "", patience: float = 600.0
 ) -> Moments:
     """Return the moments of the columns of the inputs, from one tensor of sums for each worker."""
     sums, shape = _collect(data, MOMENTS, None, aggregation, reason, patience)
@@ -199,7 +198,7 @@ def find_moments(
 
 
 def sum(
-    data: FederatedDataset, aggregation: SecureAggregation | None = None, reason: str = "", patience: float = 600.0
+    data: FederatedDataset, aggregation: Aggregation | None = None, reason: str = "", patience: float = 600.0
 ) -> Tensor:
     """Return the sum of each column of the inputs over all workers; missing values do not count.
 
@@ -210,7 +209,7 @@ def sum(
 
 
 def mean(
-    data: FederatedDataset, aggregation: SecureAggregation | None = None, reason: str = "", patience: float = 600.0
+    data: FederatedDataset, aggregation: Aggregation | None = None, reason: str = "", patience: float = 600.0
 ) -> Tensor:
     """Return the mean of each column of the inputs over all workers, like ``fl.sum``; NaN without any value."""
     found = find_moments(data, aggregation, reason, patience)
@@ -219,7 +218,7 @@ def mean(
 
 def var(
     data: FederatedDataset,
-    aggregation: SecureAggregation | None = None,
+    aggregation: Aggregation | None = None,
     reason: str = "",
     patience: float = 600.0,
     correction: int = 1,
@@ -232,7 +231,7 @@ def var(
 def histogram(
     data: FederatedDataset,
     edges: Sequence[float],
-    aggregation: SecureAggregation | None = None,
+    aggregation: Aggregation | None = None,
     reason: str = "",
     patience: float = 600.0,
 ) -> Tensor:
@@ -250,7 +249,7 @@ def _collect(
     data: FederatedDataset,
     statistic: str,
     edges: Tensor | None,
-    aggregation: SecureAggregation | None,
+    aggregation: Aggregation | None,
     reason: str,
     patience: float,
 ) -> tuple[Tensor, torch.Size]:

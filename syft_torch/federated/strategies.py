@@ -99,7 +99,7 @@ class Strategy:
     takes_stale = False
     """Whether it multiplies each difference by ``update.weight``, so that it can be used in asynchronous rounds.
 
-    Strategies that need nothing but the mean do so without saying it.
+    Strategies that need only the mean always do.
     """
 
     def aggregate(self, weights: Tensor, updates: Sequence[Update]) -> Tensor:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from syft_core.exceptions import GetNotPermittedError
+from syft_core.peer import Id
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Tensor
 from syft_worker.desk.errors import ReleasePendingError
 from syft_worker.desk.handle import RequestHandle
+
+
+class Aggregation(Protocol):
+    """What sums results over workers, so that only the sum can be read: ``fl.SecureAggregation``."""
+
+    def sum_up(self, results: Mapping[Id, Tensor]) -> Tensor:
+        """Return the sum of flat tensors, one on each worker."""
 
 
 def fetch_released(pointers: Sequence[Tensor], reason: str, patience: float) -> list[Tensor]:

@@ -15,7 +15,7 @@ from torch import nn, optim
 from syft_core.peer import Id
 from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
-from syft_torch.federated.arguments import require_arguments, require_options, require_sizes
+from syft_torch.federated.arguments import require_arguments, require_options, require_privacy, require_sizes
 from syft_torch.federated.asynchronous import make_rounds
 from syft_torch.federated.clients import Client, Job, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
@@ -29,6 +29,9 @@ from syft_torch.federated.hosted import choose_engine
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
+from syft_torch.federated.private_steps.accounting import write_epsilon
+from syft_torch.federated.private_steps.loop import require_apart
+from syft_torch.federated.private_steps.sample_dp import SampleDP
 from syft_torch.federated.progress import RunLine
 from syft_torch.federated.recorded_model import RecordedModel
 from syft_torch.federated.reports import write_report
@@ -58,6 +61,7 @@ class FederatedTrainer:
         options: everything else: ``fl.Options(clip=1.0, seed=3)``.
         aggregation: how results are summed so that no single one leaves its worker:
             ``fl.SecureAggregation(study="icu")``.
+        privacy: an ``fl.SampleDP``: workers clip the gradient of each sample, add noise, and return no loss.
         misplaced: options that were passed here are refused.
 
     """
@@ -73,12 +77,14 @@ class FederatedTrainer:
         batch_size: int | None = 32,
         options: Options | None = None,
         aggregation: SecureAggregation | None = None,
+        privacy: SampleDP | None = None,
         **misplaced: NoReturn,
     ) -> None:
         self.options = require_options(options, misplaced)
         strategy = FedAvg() if strategy is None else strategy
         require_arguments(model, loss, data, strategy)
         require_sizes(epochs, batch_size)
+        require_privacy(privacy, data, self.options)
         self.model, self.loss, self.data, self.strategy = model, loss, data, strategy
         self.history = History()
         self._departures, self._watch = Departures(), Watch()
@@ -94,6 +100,7 @@ class FederatedTrainer:
         self._settings = Settings(
             epochs, batch_size, clip=self.options.clip, clip_grad=self.options.clip_grad,
             drop_last=self.options.drop_last, proximal=float(strategy.proximal),
+            privacy=privacy,
         )  # fmt: skip
         self._evaluation: Evaluation | None = None
         self._record()
@@ -109,7 +116,8 @@ class FederatedTrainer:
     def _record(self) -> None:
         lengths = self._forms.find_lengths(self._settings)
         self._recorded = RecordedModel(self.model, self.loss, self._forms.parts, lengths)
-        self._acceptance = Acceptance(self._recorded.layout, self.options.max_norm)
+        has_losses = self._settings.privacy is None
+        self._acceptance = Acceptance(self._recorded.layout, self.options.max_norm, has_losses)
         self._measurements = Measurements()
 
     def _make_job(self) -> Job:
@@ -120,6 +128,7 @@ class FederatedTrainer:
         return Job(recorded.programs, recorded.fixed, settings, parts, *asking, self._departures)
 
     def _make_engine(self) -> Engine:
+        require_apart(self._job.train, len(self._job.fixed), self._job.parts, self._job.settings)
         sums = uses_mean(self.strategy)
         return choose_engine(self._job, self._acceptance, self.options, sums, self.clients, self.data)
 
@@ -223,7 +232,10 @@ class FederatedTrainer:
         recorded.combine(self.strategy, found.weights, found.updates)
         if self.aggregation is not None:
             self._departures.add_sum(found.workers)
-        return found.describe(number, time.perf_counter() - began)
+        row = found.describe(number, time.perf_counter() - began)
+        if (privacy := self._settings.privacy) is not None:
+            row.epsilon, row.delta = self._departures.find_epsilon(privacy.delta), privacy.delta
+        return row
 
     def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Assignment:
         correction, total = self.strategy.correct(client.id), self._recorded.layout.total
@@ -268,6 +280,8 @@ class FederatedTrainer:
             self._evaluation = survey.run(weights, self.options, self._departures)
         else:
             self._evaluation = survey.sum(weights, self.options, self._departures, self.aggregation)
+        if (privacy := self._settings.privacy) is not None:
+            self._evaluation.privacy = f"trained with {self._describe_spent(privacy)}"
         return self._evaluation
 
     def _survey(self, data: FederatedDataset | Population | None, metrics: Mapping[str, Function] | None) -> Survey:
@@ -294,7 +308,13 @@ class FederatedTrainer:
             "engine": self._engine.name,
             **({} if self.aggregation is None else {"aggregation": repr(self.aggregation)}),
         }
+        if (privacy := self._settings.privacy) is not None:
+            facts["privacy"] = f"{privacy}: {self._describe_spent(privacy)}"
         write_report(path, facts, self._job.settings, self.history, self._evaluation, self._departures)
+
+    def _describe_spent(self, privacy: SampleDP) -> str:
+        spent = write_epsilon(self._departures.find_epsilon(privacy.delta), privacy.delta)
+        return f"{spent}, the largest of all workers, for a record left out"
 
     def _identify(self) -> Kwargs:
         return {**self._recorded.identify(), "strategy": type(self.strategy).__name__, "seed": self.options.seed}

@@ -83,7 +83,7 @@ class Uses:
         return sum(when >= moment for when in self.times.values())
 
     def add(self, id: str, when: float, per_day: int = 0) -> None:
-        """Count a use; of the last day, only as many are kept one by one as ``per_day`` needs, if that is many."""
+        """Count a use; keep the times of those of the last day, as many as ``per_day`` needs."""
         self.times[id] = when
         self.last = when
         limit, most = time.time() - DAY, max(per_day, MAX_TIMES)
@@ -94,7 +94,7 @@ class Uses:
             self.earlier += 1
 
     def remove(self, id: str) -> None:
-        """Do not count a use with which nothing has left."""
+        """Take back a use with which nothing has left."""
         self.times.pop(id, None)
 
 
@@ -246,7 +246,7 @@ class StandingApprovals:
         return approval
 
     def revoke(self, name: str, by: str) -> StandingApproval:
-        """Let a rule approve nothing any more."""
+        """Revoke a rule."""
         approval = self.find(name)
         if approval.is_revoked:
             raise ApprovalError.revoked(name)
@@ -257,14 +257,14 @@ class StandingApprovals:
         return approval
 
     def configure(self, tables: Mapping[str, Mapping[str, Json]]) -> list[str]:
-        """Use the rules of the configuration file, and only those besides the ones made later; return warnings."""
+        """Replace the rules of the configuration file, and keep those made later; return warnings."""
         warnings = []
         for approval in [known for known in self if known.is_configured and known.name not in tables]:
             self._removed[approval.name] = self._known.pop(approval.name).uses
         for name, table in tables.items():
             new = StandingApproval(name, read_conditions(name, table), "the configuration", is_configured=True)
             old = self._known.get(name)
-            # What is changed, or was there before, does not start from zero.
+            # A rule that is changed, or that returns, keeps its uses.
             if old is not None:
                 new.uses = self._known.pop(name).uses
             elif name in self._removed:
@@ -357,7 +357,7 @@ class StandingApprovals:
         return candidate
 
     def give_back(self, messages: Iterable[Message]) -> None:
-        """Do not count uses if nothing has left with the answers to these messages."""
+        """Take back uses if nothing has left with the answers to these messages."""
         if self._taken:
             for message in messages:
                 approval, use, _ = self._taken.pop(id(message), (None, "", None))
@@ -473,7 +473,7 @@ def _complete(name: str, read: Table) -> Table:
 
 
 def _match_same(one: StandingApproval, other: StandingApproval) -> bool:
-    """Return whether two rules differ in nothing but their limits."""
+    """Return whether two rules are equal apart from their limits."""
     limits = {"count", "per_day", "until"}
     return all(one.conditions.get(key) == other.conditions.get(key) for key in CONDITIONS if key not in limits)
 

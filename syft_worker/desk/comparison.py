@@ -17,16 +17,16 @@ from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import split_failures, tags_of
 
 MAX_ROWS = 1000
-"""How many rows of what would leave are looked for."""
+"""Maximum rows of a departing value that are looked up in the data."""
 MAX_WANTED = 10_000
-"""How many numbers of what would leave are looked for, at equal distances."""
+"""Maximum numbers of a departing value that are looked up in the data, sampled at equal distances."""
 MAX_SEARCHED = 2_000_000
-"""In how many numbers of the data they are looked for."""
+"""Maximum numbers of the data that are searched."""
 CHUNK = 65_536
 MAX_NAMED = 20
 _SHIFTS = {8: 2**-5, 11: 2**-7, 24: 2**-18, 53: 2**-40}
-"""By how much to change a number, relatively, to get another one that might as well have been in the data; by the
-digits that it has, in bits: the coarsest floating-point numbers have 8, those of Python 53."""
+"""The relative change that makes a number another one that the data could just as well contain, by precision in
+bits: the coarsest floating-point numbers have 8, those of Python 53."""
 _EXACT = 53
 _Row: TypeAlias = tuple[Json, ...]
 
@@ -73,7 +73,7 @@ class _Compared:
         self._bits = min(_count_bits(value), _count_bits(data))
 
     def describe_rows(self) -> str:
-        """Say how many rows of the value are rows of the data; "" if none is, or it has rows of another size."""
+        """Return a text with how many rows of the value are in the data; "" if none is, or if row sizes differ."""
         count, size = math.prod(self._value.shape), math.prod(self._data.shape[1:])
         if not count or size < 2 or (math.prod(tuple(self._value.shape)[1:]) != size and count != size):
             return ""
@@ -88,7 +88,7 @@ class _Compared:
         return text if found else ""
 
     def describe_numbers(self) -> str:
-        """Say how many numbers of the value are numbers of the data, in whatever order; "" if that may be by chance."""
+        """Return a text with how many numbers of the value the data has, in any order; "" if that may be by chance."""
         flat = self._value.reshape(-1)
         if not flat.shape[0]:
             return ""

@@ -14,13 +14,13 @@ class ReleasePendingError(GetNotPermittedError):
         order="user id worker request",
     )
     still = Text(
-        "cannot go on: request {request} to worker {worker!r} is waiting for its owner; wait longer, or look again "
+        "cannot continue: request {request} to worker {worker!r} is waiting for its owner; wait longer, or look again "
         "with `request.state`",
         order="request worker",
     )
     in_time = Text(
-        "cannot go on: the owner of worker {worker!r} has not decided on request {request} within {seconds:g} seconds; "
-        "give owners more time, e.g. `{more}`, and ask again",
+        "cannot continue: the owner of worker {worker!r} has not decided on request {request} within {seconds:g} "
+        "seconds; give owners more time, e.g. `{more}`, and ask again",
         order="request worker seconds more",
     )
 
@@ -34,18 +34,18 @@ class ReleaseDeniedError(GetNotPermittedError):
         order="user id worker request answer",
     )
     denied = Text(
-        "cannot go on: the owner of worker {worker!r} denied request {request}{answer}; ask again with another reason, "
-        "or for less",
+        "cannot continue: the owner of worker {worker!r} denied request {request}{answer}; ask again with another "
+        "reason, or for less",
         order="request worker answer",
     )
     lapsed = Text(
-        "cannot go on: request {request} lapsed, because worker {worker!r} was started again and has no store; ask "
+        "cannot continue: request {request} lapsed, because worker {worker!r} was started again and has no store; ask "
         "again",
         order="request worker",
     )
     expired = Text(
-        "cannot go on: request {request} to worker {worker!r} expired, because it was not decided on or not fetched in "
-        "time; ask again",
+        "cannot continue: request {request} to worker {worker!r} expired, because it was not decided on or not fetched "
+        "in time; ask again",
         order="request worker",
     )
     used = Text(

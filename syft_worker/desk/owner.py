@@ -17,7 +17,7 @@ class WorkerDesk:
         self._worker = worker
 
     def forget(self, peer: Id) -> None:
-        """Keep the requests of a client that has gone: its user may connect again."""
+        """Forget nothing: requests belong to a user and outlive the connection of a client."""
 
     @property
     def requests(self) -> ReleaseRequests:

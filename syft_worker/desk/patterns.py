@@ -32,11 +32,11 @@ class Pattern(NamedTuple):
     words: str
 
     def covers(self, other: Pattern) -> bool:
-        """Return whether the form of an object is as this one says."""
+        """Return whether an object's form matches."""
         return (self.types, self.words) == (other.types, other.words) and _cover_sizes(self.sizes, other.sizes)
 
     def describe(self) -> str:
-        """Return the form, and what it means that it has no dtype."""
+        """Return the form as text, with the default for a missing dtype."""
         return f"{self.types}[{', '.join(self.sizes)}] {self.words or f'({DEFAULT})'}"
 
 
@@ -75,7 +75,7 @@ def describe_forms(text: str) -> str:
 
 
 def count_numbers(forms: str) -> int | None:
-    """Return how many numbers objects of these forms have; None if the forms do not say it."""
+    """Return how many numbers objects of these forms have; None if the forms leave it open."""
     try:
         found = parse_forms.__wrapped__(forms)
     except ValueError:

@@ -15,7 +15,7 @@ from syft_core.workers.seeing.ledger import describe_value
 MAX_SHOWN = 64
 """How many numbers are shown one by one."""
 MAX_READ = 1_000_000
-"""How many numbers a summary reads; of larger tensors, some at equal distances."""
+"""Maximum numbers that a summary reads; larger tensors are sampled at equal distances."""
 BARS = 10
 SMALL = 2**24
 """The numbers of a share are uniform in 64 bits: one in 2**39 has a smaller magnitude."""

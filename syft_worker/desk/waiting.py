@@ -39,7 +39,7 @@ class WaitingLine:
                 self._display.show(self._describe())
 
     def end(self, request: str) -> None:
-        """Remove a request that does not wait any more."""
+        """Remove a request that no longer waits."""
         with self._lock:
             self._since.pop(request, None)
             if not self._since and self._display is not None:

@@ -31,3 +31,7 @@ def test_handlers_are_functions() -> None:
 
 def test_no_decision_reads_the_text_of_an_error() -> None:
     assert find(r"in str\(error\)") == []
+
+
+def test_the_doors_for_plugins_have_typed_signatures() -> None:
+    assert find(r"Callable\[\.\.\., None\]") == []

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .wrapping import ROOT, find_long, split_sentences, wrap
-
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+from .wrapping import PAGES, ROOT, find_long, split_sentences, wrap
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Wrap pages at one sentence per line, and find paragraphs that are too long.
 
-``python -m tests.architecture.wrapping [--write] [PAGE...]``, by default for the README, CONTRIBUTING and docs.
+``python -m tests.architecture.wrapping [--write] [PAGE...]``, by default for all pages but the changelog.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PAGES = [
+    *[ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")],
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 LONGEST = 600
 """How many characters a paragraph may have."""
 LIST_ITEM = re.compile(r"(\s*)((?:[-*+]|\d+\.) +)")
@@ -95,7 +99,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="wrap the pages")
     options = parser.parse_args()
     wrong = []
-    for path in options.pages or [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for path in options.pages or PAGES:
         page = path.read_text(encoding="utf-8")
         if options.write:
             path.write_text(wrap(page), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syft_core.departures import RULES, ReleaseRule, collect_arrivals, on_arrival, register_rule
-from syft_core.exceptions import AlreadyRegisteredError
+from syft_core.exceptions import AlreadyRegisteredError, RegistryError
 from syft_core.registry import Registry
 
 
@@ -93,3 +93,8 @@ def test_answers_to_different_clients_are_collected_apart() -> None:
     with ThreadPoolExecutor(3) as threads:
         assert list(threads.map(answer, range(3))) == [None, None, None]
     assert done == []
+
+
+def test_a_rule_of_a_wrong_type_is_refused() -> None:
+    with pytest.raises(RegistryError, match="cannot register the rule 'mine': it has the type function; make a `Rel"):
+        register_rule("mine", lambda _leaving: None)  # type: ignore[arg-type]  # the mistake

@@ -408,12 +408,12 @@ TEXTS = {
     ),
     ("ReleasePendingError", "still"): (
         (3, "bob"),
-        "cannot go on: request 3 to worker 'bob' is waiting for its owner; wait longer, or look again with "
+        "cannot continue: request 3 to worker 'bob' is waiting for its owner; wait longer, or look again with "
         "`request.state`",
     ),
     ("ReleasePendingError", "in_time"): (
         (3, "bob", 600.0, "patience=3600"),
-        "cannot go on: the owner of worker 'bob' has not decided on request 3 within 600 seconds; give owners more "
+        "cannot continue: the owner of worker 'bob' has not decided on request 3 within 600 seconds; give owners more "
         "time, e.g. `patience=3600`, and ask again",
     ),
     ("ReleaseDeniedError", "to_fetch"): (
@@ -423,17 +423,17 @@ TEXTS = {
     ),
     ("ReleaseDeniedError", "denied"): (
         (3, "bob", " (too detailed)"),
-        "cannot go on: the owner of worker 'bob' denied request 3 (too detailed); ask again with another reason, or "
+        "cannot continue: the owner of worker 'bob' denied request 3 (too detailed); ask again with another reason, or "
         "for less",
     ),
     ("ReleaseDeniedError", "expired"): (
         ("7", "bob"),
-        "cannot go on: request 7 to worker 'bob' expired, because it was not decided on or not fetched in time; ask "
+        "cannot continue: request 7 to worker 'bob' expired, because it was not decided on or not fetched in time; ask "
         "again",
     ),
     ("ReleaseDeniedError", "lapsed"): (
         (3, "bob"),
-        "cannot go on: request 3 lapsed, because worker 'bob' was started again and has no store; ask again",
+        "cannot continue: request 3 lapsed, because worker 'bob' was started again and has no store; ask again",
     ),
     ("ReleaseDeniedError", "used"): (
         (3, "bob"),

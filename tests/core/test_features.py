@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError
+from syft_core.exceptions import AlreadyRegisteredError, NotRegisteredError, RegistryError
 from syft_core.features import FEATURES, Feature, Features, Later, import_everything, later
 from syft_core.registry import Registry
 
@@ -40,6 +40,7 @@ KEYS: dict[str, tuple[Any, Any]] = {
     "package": ({"packages": ("things",)}, "things"),
     "encoded": ({"encodes": ("things",)}, "things"),
     "kind": ({"kinds": ("thing",)}, "thing"),
+    "restriction": ({"restrictions": ("things may not leave",)}, "things may not leave"),
     "rule": ({"rules": ("things may leave",)}, "things may leave"),
     "protocol": ({"protocols": ("count_things",)}, "count_things"),
 }
@@ -243,3 +244,16 @@ def test_a_served_worker_imports_everything_before_it_limits_itself() -> None:
     assert vars(later)["found"] == math.tau
     assert "found" not in vars(missing)
     assert all(FEATURES.is_loaded(feature.name) or feature.requires for feature in FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("packages", "things", "'packages' is not a tuple"),
+        ("names", ["Thing"], "'names' is not a dict of import paths"),
+        ("codes", 1007, "'codes' is not a tuple"),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_named(field: str, value: Any, error: str) -> None:
+    with pytest.raises(RegistryError, match=f"cannot describe the feature 'things': {error}"):
+        Feature("things", "things.feature", **{field: value})

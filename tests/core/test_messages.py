@@ -7,7 +7,7 @@ import msgpack
 import pytest
 
 from syft_core import messages
-from syft_core.exceptions import AlreadyRegisteredError, SerdeError
+from syft_core.exceptions import AlreadyRegisteredError, RegistryError, SerdeError
 from syft_core.hook.forms import form
 from syft_core.messages import (
     MAX_RESULTS,
@@ -280,3 +280,49 @@ def test_a_form_that_arrives_is_the_one_that_is_known() -> None:
     known = form((2, 3), (3, 1), "f4", "cpu", requires_grad=True)
 
     assert deserialize(serialize(known)) is known
+
+
+def make_kind(**parts: Any) -> Any:
+    """Return a class of messages with these attributes and annotations."""
+    annotations = parts.pop("annotations", {})
+    return dataclass(slots=True)(type("Mine", (Message,), {"__annotations__": annotations, **parts}))
+
+
+def handle(_worker: Any, _message: Any, _sender: Any) -> None: ...
+
+
+class NotAMessage:
+    code = 1_000_400
+
+
+@pytest.mark.parametrize(
+    ("kind", "handler", "error"),
+    [
+        (NotAMessage, handle, "NotAMessage: it is not a message; derive a dataclass from `Message`"),
+        (make_kind(), handle, "Mine: it has no wire code; add `code"),
+        (make_kind(code=1_000_400), 3, "Mine: its handler cannot be called; write `def handle"),
+        (make_kind(code=1_000_400), lambda _worker, _message: None, "Mine: its handler cannot be called"),
+        (
+            make_kind(code=1_000_400, annotations={"a": "list[str]"}),
+            handle,
+            r"Mine: its field 'a' is annotated with 'list\[str\]', which cannot be checked; use int, str, bool",
+        ),
+        (
+            make_kind(code=1_000_400, annotations={"a": float}),
+            handle,
+            "Mine: its field 'a' is annotated with 'float'",
+        ),
+    ],
+)
+def test_a_message_that_nobody_could_send_or_handle_is_refused(kind: Any, handler: Any, error: str) -> None:
+    with pytest.raises(RegistryError, match=f"cannot register {error}"):
+        register_message(kind, handler)
+
+
+def test_a_message_may_have_no_field_and_annotations_may_be_types() -> None:
+    empty, typed = make_kind(), make_kind(annotations={"a": int, "b": "tuple[int, ...]"})
+    empty.code, typed.code = 1_000_401, 1_000_402
+
+    for message in (empty(), typed(3, (1, 2))):
+        codec = make_codec(type(message))
+        assert codec.detail(codec.simplify(message, CONTEXT), CONTEXT) == message

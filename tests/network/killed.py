@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from syft_core.network.credentials import Credentials
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials, Server
+from syft_core.network.server import Server
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
 from syft_numpy.hook import NumpyHook

@@ -12,9 +12,10 @@ from typing import Any
 
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.credentials import Credentials
 from syft_core.network.identity import Identity
 from syft_core.network.links import PeerLocation
-from syft_core.network.server import Credentials, Server
+from syft_core.network.server import Server
 from syft_core.testing.transport import equip
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_worker.data import DataSource, load

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.credentials import Credentials
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials, Server
+from syft_core.network.server import Server
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_worker.page import Page
 

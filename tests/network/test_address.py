@@ -15,8 +15,9 @@ import pytest
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.credentials import make_server_context
 from syft_core.network.errors import AddressError
-from syft_core.network.server import Server, make_server_context
+from syft_core.network.server import Server
 from syft_worker.certificates import make_certificates
 
 from .processes import authenticate, find_port

@@ -89,8 +89,8 @@ class Restarted:
             if client.connection is not None:
                 client.connection.interrupt()
         wait_until(lambda: all(client.connection is None for client in server.sessions))
-        for key, client in list(server._sessions.items()):
-            server._end_session(key, client)
+        for key, client in server.admission.list_keys():
+            server.admission.end_session(key, client)
 
 
 @pytest.fixture

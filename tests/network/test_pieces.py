@@ -14,10 +14,11 @@ from websockets.exceptions import ConnectionClosed
 
 from syft_core.exceptions import ConnectionLostError, MessageSizeError
 from syft_core.messages import Batch, Fetch, Search, Store
+from syft_core.network.admission import MESSAGE_OVERHEAD
 from syft_core.network.client import WebsocketClientWorker
 from syft_core.network.connection import Purpose
 from syft_core.network.pieces import MAX_BUFFERS, PIECE, Assembly, split
-from syft_core.network.server import MESSAGE_OVERHEAD, Server
+from syft_core.network.server import Server
 from syft_core.serde import frames
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_worker.allowances import Allowance
@@ -137,7 +138,7 @@ def test_what_is_too_large_is_refused_at_the_client_and_the_connection_lives(
         torch.ones(LARGE).send(location)
 
     assert (x + 1).get().tolist() == [2.0, 2.0]
-    assert server.sessions_opened == 1
+    assert server.admission.sessions_opened == 1
 
 
 def test_the_limit_of_the_owner_is_the_one_that_counts(connect: Any, far: Any) -> None:
@@ -354,8 +355,8 @@ def test_pieces_of_a_session_that_has_ended_are_dropped(server: Any, far: Any) -
         send_pieces(connection, 3, 1 << 20)
         wait_until(lambda: server.sessions[0].session.arriving.size == 3 << 20)
     wait_until(lambda: all(client.connection is None for client in server.sessions))
-    key, client = next(iter(server._sessions.items()))
-    server._end_session(key, client)
+    key, client = next(iter(server.admission.list_keys()))
+    server.admission.end_session(key, client)
 
     assert sum(client.bytes_held for client in server.sessions) == 0
 

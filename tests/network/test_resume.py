@@ -210,7 +210,7 @@ def test_requests_of_a_lost_session_raise_instead_of_waiting(hook: Any, far: Vir
     location.flush()
     answers = [location.submit(Fetch(p.id_at_location)) for p in (x, y)]
     location.disconnect()
-    server._sessions.clear()
+    server.admission._by_key.clear()
 
     for answer in answers:
         with pytest.raises(ConnectionLostError, match="cannot continue the session on worker 'far'"):
@@ -297,7 +297,7 @@ def test_a_session_that_ends_leaves_the_objects_of_another_session_of_the_client
 
 
 def test_idle_sessions_of_a_user_are_bounded(monkeypatch: pytest.MonkeyPatch, connect: Any, server: Any) -> None:
-    monkeypatch.setattr("syft_core.network.server.MAX_IDLE_SESSIONS", 3)
+    monkeypatch.setattr("syft_core.network.admission.MAX_IDLE_SESSIONS", 3)
     location = connect()
     for _ in range(10):
         location.close()

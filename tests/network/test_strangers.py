@@ -21,8 +21,9 @@ from websockets.sync.client import connect as connect_by_library
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError, TicketError
 from syft_core.messages import Batch, Describe, Fetch, Forward, GetTicket, Reply, Search, Store, Tag
+from syft_core.network.admission import MAX_WAITING, MESSAGE_OVERHEAD
 from syft_core.network.connection import Purpose
-from syft_core.network.server import MAX_WAITING, MESSAGE_OVERHEAD, Server
+from syft_core.network.server import Server
 from syft_core.network.session import BEGUN, CLIENT, PROTOCOL, SESSION
 from syft_core.peer import Peer
 from syft_core.serde import frames
@@ -364,7 +365,7 @@ def test_idle_sessions_of_a_user_keep_no_more_replies_than_objects(server: Any, 
 
 
 def test_replies_that_wait_for_a_user_without_quota_are_bounded(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syft_core.network.server.MAX_HELD", 20_000_000)
+    monkeypatch.setattr("syft_core.network.admission.MAX_HELD", 20_000_000)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(by_library(server, **{CLIENT: name, SESSION: name * 32})) for name in "abcdef"]
         clients[0].send(pack(1, *frames(Batch(1, (Store(7, torch.ones(1_000_000)), Tag(7, ("#large",))), True))))
@@ -382,7 +383,7 @@ def test_replies_that_wait_for_a_user_without_quota_are_bounded(server: Any, mon
 def test_a_client_that_gets_ahead_of_its_replies_receives_all_of_them(
     connect: Any, far: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.network.server.MAX_HELD", 10_000_000)
+    monkeypatch.setattr("syft_core.network.admission.MAX_HELD", 10_000_000)
     location = connect(timeout=10)
     pointers = [torch.full((1_000_000,), float(value)).send(location) for value in range(12)]
 
@@ -414,7 +415,7 @@ def test_one_secret_for_many_names_does_not_evade_the_number_of_connections(serv
 
 
 def test_tickets_do_not_evade_the_number_of_connections(server: Any, far: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syft_core.network.server.MAX_LINKS", 3)
+    monkeypatch.setattr("syft_core.network.admission.MAX_LINKS", 3)
     far.guard = QuotaGuard(far, {"eve": Allowance(connections=1)})
     with contextlib.ExitStack() as stack:
         connection = stack.enter_context(by_library(server))
@@ -434,7 +435,7 @@ def test_tickets_do_not_evade_the_number_of_connections(server: Any, far: Any, m
 def test_idle_sessions_with_tickets_end_those_of_the_same_user_only(
     server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.network.server.MAX_IDLE_SESSIONS", 2)
+    monkeypatch.setattr("syft_core.network.admission.MAX_IDLE_SESSIONS", 2)
     for user in ("ana", "eve", "eve", "eve", "eve"):
         secret = os.urandom(16).hex()
         with by_library(server, f"secret of {user}", **{SESSION: secret}) as connection:

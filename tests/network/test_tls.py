@@ -12,7 +12,8 @@ import pytest
 import syft_core as sy
 from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.server import Server, make_server_context
+from syft_core.network.credentials import make_server_context
+from syft_core.network.server import Server
 from syft_worker.authority import Authority
 from syft_worker.certificates import make_certificates
 from syft_worker.config import WorkerConfig
@@ -117,13 +118,13 @@ def test_a_session_continues_over_tls_after_cuts(serve: Any, join: Any) -> None:
 def test_a_client_that_gets_ahead_of_its_replies_receives_all_of_them_over_tls(
     serve: Any, join: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("syft_core.network.server.MAX_HELD", 5_000_000)
+    monkeypatch.setattr("syft_core.network.admission.MAX_HELD", 5_000_000)
     with serve() as server:
         far = join(server.port)
         pointers = [torch.full((500_000,), float(value)).send(far) for value in range(12)]
 
         assert [value[-1].item() for value in sy.get_all(*pointers)] == list(range(12))
-        assert server.sessions_opened == 1
+        assert server.admission.sessions_opened == 1
 
 
 def test_heartbeats_and_messages_share_a_tls_connection(serve: Any, join: Any, far: Any) -> None:

@@ -17,8 +17,10 @@ import syft_core as sy
 from syft_core.exceptions import AuthenticationError, ConfigurationError, SyftError
 from syft_core.network.address import Address
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.server import Credentials, Server, WebsocketServerWorker
+from syft_core.network.credentials import Credentials
+from syft_core.network.server import Server
 from syft_core.network.tokens import MAX_TOKEN, conceal, find_token, read_token
+from syft_core.network.websocket_worker import WebsocketServerWorker
 from syft_worker import requests
 from syft_worker.notices import _explain
 from syft_worker.tokens import TokenFile

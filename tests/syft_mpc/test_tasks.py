@@ -18,7 +18,7 @@ from syft_mpc.errors import ProtocolError  # noqa: E402
 from syft_mpc.messages import Prepare, RunProtocol  # noqa: E402
 from syft_mpc.tasks import MAX_TIMES, Participation, Preparation  # noqa: E402
 
-EMBARGO = add_bit()
+EMBARGO = add_bit("tests: embargoed shares")
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def _embargo() -> Any:
 def test_a_restriction_of_one_share_ends_the_protocol_at_all_parties(workers: dict[str, Any], shared: Any) -> None:
     entry = workers["alice"].object_store.entry(shared.child.child["alice"].id_at_location)
     entry.mark(EMBARGO)
+    workers["alice"].trust(*workers)
 
     with pytest.raises(SyftError, match="by a test"):
         (shared * shared).get()

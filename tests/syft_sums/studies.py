@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from syft_sums.contribution import Contribution
 from syft_sums.encoding import encode
 from syft_sums.keys import MemberKey
@@ -24,7 +26,7 @@ class Study:
         self.members = {key.public: self.join(key, round, task) for key in self.keys}
 
     def join(self, key: MemberKey, round: int = 1, task: bytes = TASK) -> Contribution:
-        encoded, _ = encode([self.vectors[key.public]], 1.0, 1.0, self.roster.size)
+        encoded, _ = encode([np.asarray(self.vectors[key.public])], 1.0, 1.0, self.roster.size)
         return Contribution(key, self.roster, round, task, encoded)
 
     @property

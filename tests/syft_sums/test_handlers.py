@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +17,9 @@ from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
+from syft_core.workers.party.status import add_bit
+from syft_core.workers.road import procedure
+from syft_core.workers.road.procedure import add_stage
 from syft_sums.client import SumStudy
 from syft_sums.errors import SumError, SumRefusedError, SumRuleError
 from syft_sums.messages import JoinSum, MaskSum, RevealSum
@@ -271,11 +274,25 @@ def test_a_round_that_another_user_has_used_is_free(hospitals: Hospitals) -> Non
     assert Client(hospitals).join("north", supplied="33" * 32).round == 1
 
 
-def test_at_most_four_rounds_of_a_user_are_open(client: Client) -> None:
-    for round in range(1, 5):
+def test_at_most_four_rounds_of_a_user_are_open_and_a_new_one_ends_the_oldest(client: Client) -> None:
+    statements = client.join_all()
+    for round in range(2, 6):
         client.join("north", round)
-    with pytest.raises(SumRefusedError, match="4 rounds of this user are open"):
-        client.join("north", 5)
+
+    rounds = studies_of(client.hospitals.workers[0]).rounds
+    assert sorted(round for _, _, round in rounds) == [2, 3, 4, 5]
+    with pytest.raises(SumRefusedError, match="it has no result for round 1"):
+        client.mask("north", statements)
+
+
+def test_a_round_with_a_sum_ends_before_one_that_still_waits(client: Client) -> None:
+    client.join("north", 9, supplied="99" * 32)
+    for round in range(1, 5):
+        tally = client.mask_all(client.join_all(round), round)
+        client.reveal("north", tally, round=round)
+
+    rounds = studies_of(client.hospitals.workers[0]).rounds
+    assert sorted(round for _, _, round in rounds) == [2, 3, 4, 9]
 
 
 def test_a_round_ends_after_its_time(client: Client) -> None:
@@ -442,7 +459,7 @@ def test_a_longer_digest_with_the_same_beginning_is_refused(make: Make) -> None:
 def test_a_training_with_a_larger_norm_is_refused(make: Make, clip: float | None) -> None:
     client = Client(make(clip=1.0))
     client.join("north", clip=1.0)
-    with pytest.raises(SumRefusedError, match="its norm may be larger than the 1.0 of the rule"):
+    with pytest.raises(SumRefusedError, match="its norm may be larger than the 1 of the rule"):
         client.join("north", clip=clip)
 
 
@@ -455,8 +472,9 @@ def test_a_result_of_too_few_rows_is_refused(make: Make) -> None:
 NOISE = {"multiplier": 1.1, "delta": 1e-5, "epsilon": 8.0}
 
 
-def noisy(**changes: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted({**NOISE, **changes}.items()))
+def noisy(**changes: float) -> tuple[float, ...]:
+    found = {"clip": 1.0, **NOISE, **changes}
+    return found["clip"], found["multiplier"], 0.1, 20, found["delta"], found["epsilon"]
 
 
 @pytest.mark.parametrize(
@@ -464,6 +482,7 @@ def noisy(**changes: Any) -> tuple[tuple[str, Any], ...]:
     [
         (None, "it has no noise, and under this rule nothing exact leaves"),
         (noisy(multiplier=1.0), "its noise multiplier is 1.0, and the rule wants at least 1.1"),
+        (noisy(clip=2.0), "its norm may be larger than the 1 of the rule"),
         (noisy(delta=1e-3), "its delta is 0.001, and the rule wants at most 1e-05"),
         (noisy(epsilon=8.1), "its epsilon is 8.1, and the rule permits 8.0"),
     ],
@@ -471,7 +490,27 @@ def noisy(**changes: Any) -> tuple[tuple[str, Any], ...]:
 def test_less_noise_than_the_rule_wants_is_refused(make: Make, privacy: Any, why: str) -> None:
     client = Client(make(any_program=None, clip=1.0, noise=NOISE))
     with pytest.raises(SumRefusedError, match=why):
-        client.join("north", clip=1.0, privacy=privacy)
+        client.join("north", clip=None if privacy else 1.0, privacy=privacy)
+
+
+def test_a_little_noise_does_not_open_more_lists_under_a_rule_that_demands_none(make: Make) -> None:
+    hospitals = make(4, changes=0)
+    three = Client(hospitals, hospitals.study(hospitals.workers[:3], "a"))
+    three.mask_all(three.join_all(supplied="01" * 32, privacy=noisy(multiplier=1e-9)))
+    four = Client(hospitals, hospitals.study(name="b"))
+    statements = four.join_all(supplied="02" * 32, privacy=noisy(multiplier=1e-9))
+
+    with pytest.raises(SumRefusedError, match="the rule permits changes = 0"):
+        four.mask("north", statements)
+
+
+def test_another_choice_of_results_is_the_same_question(make: Make) -> None:
+    client = Client(make(4, changes=9))
+    client.mask_all(client.join_all(1), 1)
+    statements = client.join_all(2, value=(1.0,))
+
+    with pytest.raises(SumRefusedError, match="this task was summed over another list"):
+        client.mask(first(client, statements), statements[:3], 2)
 
 
 def test_under_noise_only_the_parameters_are_summed(make: Make) -> None:
@@ -583,3 +622,36 @@ def test_a_ledger_with_sums_is_read_again(client: Client) -> None:
 
     for name in ("masked", "last_rounds", "lists", "tasks", "counters"):
         assert getattr(after, name) == getattr(before, name)
+
+
+# --- restrictions
+
+EMBARGO = add_bit("tests: sums")
+
+
+@pytest.fixture
+def _embargo() -> Iterator[None]:
+    kept = list(procedure._added)
+
+    def refuse(_proceed: Any, task: Any) -> Any:
+        raise PermissionError(f"cannot {task.kind}: by a test")
+
+    add_stage(EMBARGO, refuse, kinds={"leave"})
+    yield
+    procedure._added[:] = kept
+    procedure._procedures.clear()
+
+
+@pytest.mark.usefixtures("_embargo")
+def test_a_restriction_of_a_result_holds_for_a_sum(hospitals: Hospitals) -> None:
+    client = Client(hospitals)
+    north = hospitals.workers[0]
+    ids = hospitals.put(north, [1.0, 2.0])
+    north.object_store.entry(ids[0]).mark(EMBARGO)
+    others = [client.join(worker.id) for worker in hospitals.workers[1:]]
+    statements = sorted([client.join(north.id, ids=ids), *others])
+
+    with pytest.raises(PermissionError, match="cannot leave: by a test"):
+        client.mask(north.id, statements)
+    assert len(north.ledger) == 0
+    client.mask(hospitals.workers[1].id, statements)

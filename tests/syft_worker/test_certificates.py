@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from syft_core import cli
 from syft_core.exceptions import AuthenticationError, ConnectionLostError, WorkerError
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.network.server import make_server_context
+from syft_core.network.credentials import make_server_context
 from syft_worker.authority import Authority
 from syft_worker.certificates import check_validity, user_in
 from tests.waiting import wait_for_end

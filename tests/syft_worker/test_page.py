@@ -19,8 +19,10 @@ from urllib.parse import urlencode
 import pytest
 
 from syft_core.exceptions import AuthenticationError, GetNotPermittedError
+from syft_core.network.credentials import Credentials, make_server_context
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials, Server, WebsocketServerWorker, make_server_context
+from syft_core.network.server import Server
+from syft_core.network.websocket_worker import WebsocketServerWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 from syft_worker import page as page_module
 from syft_worker.allowances import Allowance

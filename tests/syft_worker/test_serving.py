@@ -16,8 +16,9 @@ from websockets.sync.client import connect
 
 from syft_core.exceptions import AuthenticationError
 from syft_core.network.client import WebsocketClientWorker
+from syft_core.network.credentials import Credentials
 from syft_core.network.identity import Identity
-from syft_core.network.server import Credentials, Server
+from syft_core.network.server import Server
 from syft_core.network.session import CLIENT, PROTOCOL, SESSION
 from syft_worker.config import WorkerConfig, parse_config
 from syft_worker.serving import Authentication

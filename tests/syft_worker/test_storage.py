@@ -21,6 +21,7 @@ from syft_core.exceptions import (
     WriteNotPermittedError,
 )
 from syft_core.peer import Peer
+from syft_core.workers.party.status import RESTRICTIONS, add_bit
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_worker.data import DataSource, load
 from syft_worker.storage import Storage
@@ -103,6 +104,45 @@ def test_what_was_private_stays_private_and_so_does_what_was_computed_from_it(pa
     party.hook.local_worker.user = "ana"
     bob.search("#total")[0].get()
     assert bob.ledger[-1].names == ("#ages",)
+
+
+def test_a_restriction_of_a_feature_is_back_and_so_is_that_of_what_was_computed_from_it(party: Any) -> None:
+    embargo = add_bit("tests: stored embargo", inherited=True)
+    ones(party.hook).tag("#w").send(party.worker).publish()
+    found = party.worker.search("#w")[0]
+    party.worker.object_store.mark(found.child.id_at_location, embargo)
+    (found + 1).tag("#sum")
+
+    bob = party.restart()
+
+    for tag in ("#w", "#sum"):
+        assert bob.object_store.entry(bob.search(tag)[0].child.id_at_location).status & embargo
+
+
+def test_the_reviewed_copy_of_a_request_keeps_its_restrictions(party: Any) -> None:
+    embargo = add_bit("tests: stored embargo", inherited=True)
+    party.worker.load_data([ones(party.hook).private_tensor(["ana"]).tag("#ages")])
+    found = party.worker.search("#ages")[0]
+    party.worker.object_store.mark(found.child.id_at_location, embargo)
+    found.request("table 1")
+
+    (request,) = party.restart().requests
+
+    assert [bool(requested.copy.status & embargo) for requested in request.objects] == [True]
+
+
+def test_what_has_a_restriction_that_no_plugin_offers_is_not_loaded_without_it(party: Any) -> None:
+    embargo = add_bit("tests: stored embargo", inherited=True)
+    ones(party.hook).tag("#w").send(party.worker).publish()
+    party.worker.object_store.mark(party.worker.search("#w")[0].child.id_at_location, embargo)
+    party.worker.save()
+    bit = RESTRICTIONS._entries.pop("tests: stored embargo")
+
+    with pytest.raises(ConfigurationError, match=r"cannot load .*\.object: .*embargo'.*install the plugin"):
+        party.restart()
+
+    RESTRICTIONS.register("tests: stored embargo", bit)
+    party.restart()
 
 
 def test_an_object_without_tags_is_not_kept(party: Any) -> None:

@@ -12,7 +12,7 @@ from syft_core.location import Location, Party
 from syft_core.messages import Describe, Message
 from syft_core.peer import Id, Peer, acting_for, behalf
 from syft_core.values import Outcome, Tensor
-from syft_core.workers.moving.departure import is_frozen
+from syft_core.workers.moving.departure import is_frozen, require_departed
 from syft_core.workers.moving.transfer import give_away, hand_over
 from syft_core.workers.party.status import LAYERED, POLICY
 from syft_core.workers.seeing.tracing import record, traces
@@ -41,7 +41,7 @@ class LocalLocation(Location):
         """Execute a message and return the answer."""
         if traces:
             return record(self, message, self._execute)
-        if message.facts.gives or message.facts.returns_objects:
+        if not message.facts.stores_results or message.facts.returns_objects:
             return self._execute(message)
         worker, peer = self.worker, self._peer() if behalf.get() else self.client.peer
         lock = worker.lock
@@ -102,7 +102,9 @@ class LocalLocation(Location):
             if message.facts.returns_objects:
                 return self._fetch(message, peer)
             with worker.lock.of(peer):
-                return worker.handle(message, peer)
+                answer = worker.handle(message, peer)
+            require_departed(worker, message, answer)
+            return answer
         finally:
             worker.settle((message,))
 
@@ -123,6 +125,7 @@ class LocalLocation(Location):
         return self._hand_over(message, reply, peer)
 
     def _hand_over(self, message: Message, reply: Outcome, peer: Peer) -> Outcome:
+        require_departed(self.worker, message, reply)
         if type(reply) is not list:
             taken = _hand_over_for(peer, hand_over, reply, self.client)
             self.worker.finish_fetch(message, peer)

@@ -38,7 +38,7 @@ from syft_core.workers.seeing.tracing import record, traces
 
 MAX_BUFFERED = 64
 """The number of buffered commands that are sent as one batch."""
-PATIENCE = 0.001
+REPLY_POLL = 0.001
 """The polling interval for replies, in seconds; polling costs more than buffering a command."""
 LEAD = 0.0005
 """Seconds after which a second batch is sent while one is in flight, so that the worker need not wait for it."""
@@ -215,7 +215,7 @@ class WireLocation(TensorPlace, Location):
             self._put(message)
             # An urgent message is sent at once, even if others are in flight.
             now = monotonic()
-            if self._in_flight and not message.facts.is_urgent and now > self._looked + PATIENCE:
+            if self._in_flight and not message.facts.is_urgent and now > self._looked + REPLY_POLL:
                 self._looked = now
                 while self._in_flight and self._receive(wait=False):
                     pass

@@ -17,6 +17,7 @@ from syft_core.departures import RULES, find_rules
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.hook.rules import leaves
 from syft_core.ledgers.entry import Entry
 from syft_core.location import Location
 from syft_core.messages import Message
@@ -274,6 +275,15 @@ def is_frozen(value: Tensor) -> bool:
 
 
 # --- hand over
+
+
+def require_departed(worker: Worker, message: Message, answer: object) -> None:
+    """Raise if an answer contains objects, and the handler has not let them leave."""
+    if answer is None or id(message) in worker.ledger.held:
+        return
+    if any(is_tensor(leaf) or ends_elsewhere(leaf) for leaf in leaves(answer)):
+        kind = type(message).__name__
+        raise TypeError(f"cannot answer {kind}: its handler returns an object without `leave`; return what it returns")
 
 
 def finish(worker: Worker, message: Message) -> None:

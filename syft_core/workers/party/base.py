@@ -53,7 +53,7 @@ from syft_core.workers.addresses.local import LocalLocation
 from syft_core.workers.addresses.remote import Remote, TensorPlace
 from syft_core.workers.addresses.results import to_named
 from syft_core.workers.addresses.tickets import Mandate, delegates_nobody
-from syft_core.workers.moving.departure import is_frozen, undo
+from syft_core.workers.moving.departure import is_frozen, require_departed, undo
 from syft_core.workers.moving.fetching import drop_fetched
 from syft_core.workers.moving.transfer import is_tensor, lend_all
 from syft_core.workers.party import handlers as _handlers  # noqa: F401  # registers messages
@@ -319,9 +319,9 @@ class BaseWorker(TensorPlace, Worker):
         return (value if batch.asks and failure is None else None), failure
 
     def _is_harmless(self, error: Exception, command: Message) -> bool:
-        """Return whether a command failed that only stores, as an object, the gradient of a tensor that is gone.
+        """Return whether a failed command only had to store the gradient of a tensor that is gone.
 
-        Clients send it unasked before they replace gradients: only uses of its result must fail.
+        Clients send such commands by themselves before they replace gradients, so only uses of the result fail.
         """
         if not isinstance(error, ObjectNotFoundError) or type(command) is not Run or len(command.args) != 1:
             return False
@@ -339,6 +339,7 @@ class BaseWorker(TensorPlace, Worker):
 
     def _pack(self, command: Message, value: Outcome, sender: Peer) -> Outcome:
         """Prepare an answer for sending: named tuples by name, results with forms, pointers with leases."""
+        require_departed(self, command, value)
         with acting_for(sender.chain):  # Other workers lend pointers, and describe results that are pointers.
             if command.facts.returns_objects:
                 return lend_all(value, sender.id)

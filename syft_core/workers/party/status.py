@@ -7,6 +7,11 @@ run. The object store maintains the status of each object, and a worker its own.
 from __future__ import annotations
 
 import itertools
+from functools import partial
+
+from syft_core.exceptions import AlreadyRegisteredError, RegistryError
+from syft_core.features import FEATURES
+from syft_core.registry import Registry
 
 # --- of an object
 
@@ -24,8 +29,10 @@ FAILED = 1 << 5
 LINKED = 1 << 6
 """It is a copy that sends its gradient back, or has such copies."""
 ADDED = ((1 << 8) - 1) << 24
-"""The bits that features may add for objects; see ``add_bit``."""
+"""The bits that features may add; see ``add_bit``."""
 ADDED_INHERITED = ADDED << 8
+ADDITIONS = ADDED | ADDED_INHERITED
+"""All restrictions of features."""
 INHERITED = PRIVATE | FAILED | ADDED_INHERITED
 """The bits that an object passes on to everything computed from it."""
 
@@ -65,25 +72,38 @@ OBSERVED = POLICY | QUOTA | JOURNAL | STORAGE | LOGGED | VERBOSE | DELAYED | STO
 OTHERS = FOREIGN | PUBLISHED | GUARDED | DELEGATED
 """An object may belong to someone other than the sender, or the sender acts for someone."""
 
-RESTRICTED = PRIVATE | POLICY | ADDED | ADDED_INHERITED
-"""Something limits the sender's knowledge of an object. This is the only correct test that nothing does: an object's
-status, joined with that of its worker, has none of these bits.
+RESTRICTED = PRIVATE | POLICY | ADDITIONS
+"""Something limits the sender's knowledge of an object. Nothing does if its status, joined with that of its worker, has
+none of these bits; test that in no other way.
 """
 
-DECISIVE = (
-    ADDED | ADDED_INHERITED | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
-)
+DECISIVE = ADDITIONS | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
 """The bits that determine the stages of an operation."""
 
-_places = itertools.count(24), itertools.count(32)
+RESTRICTIONS: Registry[str, int] = Registry(
+    "restrictions", advice="install the plugin that provides it", load=partial(FEATURES.load, "restriction")
+)
+"""The bits of the restrictions of features, by name."""
+_places = {False: itertools.count(24), True: itertools.count(32)}
 
 
-def add_bit(inherited: bool = False) -> int:
-    """Return a new bit for a restriction on objects; results inherit it if ``inherited``.
+def add_bit(name: str, inherited: bool = False) -> int:
+    """Return the bit for a restriction of a feature; results of operations inherit it if ``inherited``.
 
-    Set it with ``Stored.mark``; ``procedure.add_stage`` adds the stage that enforces the restriction.
+    Set it with ``ObjectStore.mark``; ``procedure.add_stage`` adds the stage that enforces it. Workers store
+    its name with their objects, so a plugin lists it in ``Feature.restrictions``.
     """
-    bit = 1 << next(_places[inherited])
-    if not bit & (ADDED_INHERITED if inherited else ADDED):
-        raise ValueError("cannot add a restriction: there are eight of its kind already")
-    return bit
+    allowed = ADDED_INHERITED if inherited else ADDED
+    if name not in RESTRICTIONS:
+        bit = 1 << next(_places[inherited])
+        if not bit & allowed:
+            raise RegistryError(f"cannot add the restriction {name!r}: there are already eight; remove a plugin")
+        RESTRICTIONS.register(name, bit)
+    elif not RESTRICTIONS[name] & allowed:
+        raise AlreadyRegisteredError.of("restrictions", repr(name))
+    return RESTRICTIONS[name]
+
+
+def name_restrictions(status: int) -> list[str]:
+    """Return the names of the restrictions of features in a status."""
+    return [name for name, bit in RESTRICTIONS.items() if status & bit] if status & ADDITIONS else []

@@ -22,8 +22,8 @@ from syft_core.tensors.schema import Schema
 from syft_core.values import Tensor
 from syft_core.workers.party.derivations import Derivation, Maker, Operand
 from syft_core.workers.party.status import (
-    ADDED,
     ADDED_INHERITED,
+    ADDITIONS,
     FAILED,
     GUARDED,
     INHERITED,
@@ -88,6 +88,8 @@ class FailedSource(NamedTuple):
 Lineage: TypeAlias = "tuple[frozenset[str] | None, Sources, int]"
 """The users who may have an object, what it was computed from, and the status bits that results inherit."""
 NO_LINEAGE: Lineage = (None, NOTHING, 0)
+UNRESTRICTED = None, 0
+"""The ``restrictions`` of an object that everybody may have."""
 
 
 Holder: TypeAlias = "Id | tuple[Id, Id]"
@@ -176,6 +178,11 @@ class Stored:
         self.access, self.sources, inherited = lineage
         self.status = self.status & ~INHERITED | inherited
 
+    @property
+    def restrictions(self) -> tuple[frozenset[str] | None, int]:
+        """The users who may have it, and the restrictions of features that results inherit."""
+        return self.access, self.status & ADDED_INHERITED
+
     def restrict(self, access: frozenset[str] | None) -> None:
         """Set the users who may have the object."""
         self.access = access
@@ -188,9 +195,11 @@ class Stored:
         self.guard = other
         self.status = self.status & ~GUARDED | (GUARDED if other is not None else 0)
 
-    def mark(self, bit: int) -> None:
-        """Set a bit that a feature has added."""
-        self.status |= bit
+    def mark(self, bits: int) -> None:
+        """Set restrictions of features, by their bits."""
+        if bits & ~ADDITIONS:
+            raise ValueError(f"cannot mark an object: {bits:#x} has bits that `add_bit` has not returned")
+        self.status |= bits
 
     def link(self, origin: Any = None, copy: tuple[Id, Peer] | None = None) -> None:
         """Record the object it was copied from, which receives its gradient, or a copy whose gradient comes back."""
@@ -202,7 +211,7 @@ class Stored:
         """Compute the status from everything it depends on."""
         layers = 0 if is_framework_tensor(type(self.value)) else LAYERED | (REMOTE if _is_remote(self.value) else 0)
         self.status = (
-            self.status & (ADDED | ADDED_INHERITED)
+            self.status & ADDITIONS
             | layers
             | (PRIVATE if self.access is not None else 0)
             | (PUBLISHED if self.published else 0)
@@ -591,6 +600,13 @@ class ObjectStore:
             self._described[id] = entry
         self.note(entry)
 
+    def mark(self, id: Id, bit: int) -> None:
+        """Set the restriction of a feature on an object, and on everything that shares its memory."""
+        marked = self.entry(id)
+        for entry in {marked, *self.find_sharing(marked.value)}:
+            entry.mark(bit)
+            self.note(entry)
+
     def find_reserved(self, tags: Iterable[str]) -> list[tuple[str, Stored]]:
         """Return the objects that the worker itself has published under any of ``tags``, with the tag."""
         tagged = [(tag, self._entries[id]) for tag in tags for id in self._tagged.get(tag, ())]
@@ -708,6 +724,12 @@ def lineage_of(parents: Sequence[Stored]) -> Lineage:
             joined = sources | others
             sources = joined if len(joined) <= MAX_SOURCES else _limit_sources(joined, sources, others)
     return access, sources, status & INHERITED
+
+
+def restrictions_of(lineage: Lineage) -> tuple[frozenset[str] | None, int]:
+    """Return the ``restrictions`` of an object with this lineage."""
+    access, _, status = lineage
+    return access, status & ADDED_INHERITED
 
 
 def derive(results: Iterable[Stored], parents: Sequence[Stored]) -> None:

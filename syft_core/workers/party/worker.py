@@ -132,7 +132,7 @@ Pause: TypeAlias = Any
 
 
 class Guard(Protocol):
-    """Limits the resources of a worker that peers use, and knows what it executes; see ``operating/quotas.py``."""
+    """Limits the resources of a worker that peers use, and knows what it executes; see ``syft_worker/quotas.py``."""
 
     def handle(self, handler: Function, worker: Worker, message: Message, sender: Peer) -> Outcome:
         """Call the handler of a message, or raise if the sender has used up a quota."""
@@ -207,7 +207,7 @@ class Worker:
     message_pending_time = _part("message_pending_time", DELAYED)
     """Seconds to wait before each answer, to simulate latency."""
     is_stopping = _part("is_stopping", STOPPING)
-    """Whether its server stops: it executes nothing more."""
+    """Whether its server is stopping, so that it executes no further messages."""
 
     def __init__(
         self, hook: FrameworkHook | None, id: Id, is_client_worker: bool, policy: Policy | str, ledger: Ledger | None

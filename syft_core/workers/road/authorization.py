@@ -41,7 +41,7 @@ def is_always_allowed(op: Op, framework: FrameworkAttributes) -> bool:
 
 
 def _require_writable(execution: Execution) -> None:
-    """Raise unless the sender may change all targets; ``run_backward`` checks gradients."""
+    """Raise unless the sender may change all targets; ``track_gradients`` checks gradients."""
     op = execution.op
     if op.accumulates:
         return

@@ -25,7 +25,7 @@ from syft_core.workers.moving.departure import Leaving, leave, record_failure
 from syft_core.workers.moving.transfer import hand_over, is_tensor
 from syft_core.workers.party.derivations import Derivation, make_call_action
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Stored, lineage_of, share_memory
+from syft_core.workers.party.store import Stored, lineage_of, restrictions_of, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.derivation import derivation_of
 from syft_core.workers.road.failures import is_safe_to_raise
@@ -151,17 +151,17 @@ def _run(task: FunctionCall) -> Nested:
 
 
 def _protect(task: FunctionCall) -> Nested:
-    """Return the arguments, with copies of those that someone may read who may not read all of them.
+    """Return the arguments, with copies of those that are less restricted than all of them together.
 
     The function may write into any argument or gradient, without declaring it.
     """
     worker, peer, operands = task.worker, task.peer, list(zip(task.parents, task.operands, strict=True))[1:]
-    access, *_ = lineage_of(task.parents[1:])
+    restrictions = restrictions_of(lineage_of(task.parents[1:]))
     is_kept = worker.custom_policy is not None and not may_leave(worker, task.parents[1:], peer)
     copies = {
         id(operand): hand_over(operand, worker)
         for parent, operand in operands
-        if parent.access != access or (is_kept and may_leave(worker, [parent], peer))
+        if parent.restrictions != restrictions or (is_kept and may_leave(worker, [parent], peer))
     }
     call = task.args, task.kwargs
     return map_leaves(lambda leaf: copies.get(id(leaf), leaf), call) if copies else call

@@ -13,7 +13,7 @@ from syft_core.hook.dispatch import framework_of
 from syft_core.values import Nested
 from syft_core.workers.party.derivations import Derivation
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import Lineage, Stored, lineage_of
+from syft_core.workers.party.store import UNRESTRICTED, Lineage, Stored, lineage_of, restrictions_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.derivation import note_write
 from syft_core.workers.road.execution import Execution, restore_if_failed, snapshot_forms
@@ -27,11 +27,11 @@ def track(proceed: Stage, execution: Execution) -> Nested:
         _note_autograd(execution)
         return result
     worker, parents, lineage = execution.worker, execution.parents, execution.lineage
-    access = lineage[0]
+    restrictions = restrictions_of(lineage)
     alike = not execution.status & RESTRICTED or (
-        worker.custom_policy is None and all(parent.access is access for parent in parents)
+        worker.custom_policy is None and all(parent.restrictions == restrictions for parent in parents)
     )
-    if not alike and any(target.access != access for target in execution.targets()):
+    if not alike and any(target.restrictions != restrictions for target in execution.targets()):
         _invalidate_graphs(execution)
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
@@ -80,7 +80,7 @@ def _note_autograd(execution: Execution) -> None:
 
 
 def _invalidate_graphs(execution: Execution) -> None:
-    """Make backward passes fail that need the values of the targets before these become private.
+    """Make backward passes fail that need the old values of the targets, before these become restricted.
 
     The lineage of their results is that of the old values, and the framework does not notice all writes.
     """
@@ -120,21 +120,21 @@ def change(
 ) -> None:
     """Set the lineage of objects after a write, and the derivation of what was written.
 
-    If other objects may see the write (``is_seen``), or the objects become private, also set the lineage of everything
-    that shares memory with them.
+    If other objects may see the write (``is_seen``), or restrictions change, also set the lineage of everything that
+    shares memory with them.
     """
-    access = lineage[0]
+    restrictions = restrictions_of(lineage)
     store = worker.object_store
     is_seen = is_seen or worker.custom_policy is not None
     store.note_move(*targets)
     for place, target in enumerate(targets):
-        is_seen = is_seen or target.access != access
+        is_seen = is_seen or target.restrictions != restrictions
         target.lineage, target.touched = lineage, True
         if derivation is None:
             note_write(target, None)
         else:
             target.derivation = derivation.part(place)
-        if access is not None or store.listener is not None:
+        if restrictions != UNRESTRICTED or store.listener is not None:
             store.note(target, written=True)
     if is_seen:
         propagate(worker, targets, derivation)

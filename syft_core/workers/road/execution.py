@@ -17,7 +17,7 @@ from syft_core.workers.party.derivations import Derivation
 from syft_core.workers.party.status import DELEGATED, MODES, OUT, RESTRICTED
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.road.task import NUMBERS, Task
+from syft_core.workers.road.task import SCALARS, Task
 from syft_core.workers.seeing.permissions import may_leave
 
 _NO_KWARGS: Kwargs = {}
@@ -65,7 +65,7 @@ class Execution(Task):
         self.args = self.resolve(message.args)
         if message.kwargs:
             kwargs = message.kwargs
-            if not NUMBERS.issuperset(map(type, kwargs.values())):
+            if not SCALARS.issuperset(map(type, kwargs.values())):
                 kwargs = dict(zip(kwargs, self.resolve(tuple(kwargs.values())), strict=True))
                 if kwargs.get("out") is not None:
                     self.status |= OUT

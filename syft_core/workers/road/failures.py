@@ -20,7 +20,7 @@ from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves, map_leaves
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.transfer import rebuild
-from syft_core.workers.party.status import FAILED
+from syft_core.workers.party.status import ADDITIONS, FAILED
 from syft_core.workers.party.store import FailedSource, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.changes import run_and_mark_failed
@@ -98,7 +98,8 @@ def _answer_zeros(execution: Execution, rehearsal: DryRun) -> Nested:
 def require_success(entry: Stored, id: int | str, worker: Worker) -> None:
     """Raise if an operation failed while computing an object that the caller may have without an approval.
 
-    A custom policy may release an object but withhold its operands: then the failure is a value.
+    A custom policy, or the stage of a feature, may release an object but withhold its operands: then the failure is a
+    value.
     """
-    if entry.status & FAILED and worker.custom_policy is None:
+    if entry.status & FAILED and not entry.status & ADDITIONS and worker.custom_policy is None:
         raise OperationFailedError.on_the_way_to(id, worker.id, map(str, entry.failures))

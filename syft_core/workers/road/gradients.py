@@ -15,7 +15,7 @@ from syft_core.pointers.object_pointer import new_id
 from syft_core.tensors.private import restrict
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, hand_to, leave, withdraw
-from syft_core.workers.party.store import Stored, keeps_gradient, lineage_of
+from syft_core.workers.party.store import UNRESTRICTED, Stored, keeps_gradient, lineage_of, restrictions_of
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.changes import change
 from syft_core.workers.road.derivation import note_backward
@@ -66,7 +66,7 @@ def track_gradients(proceed: Stage, execution: Execution) -> Nested:
 def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_GradCandidate]]:
     worker, peer, parents, lineage = execution.worker, execution.peer, execution.parents, execution.lineage
     before = _find_candidates(execution)
-    access, sources, _ = lineage
+    restrictions, sources = restrictions_of(lineage), lineage[1]
     copies: list[_GradCandidate] = []
     refused: list[_GradCandidate] = []
     changed: list[Stored] = []
@@ -91,7 +91,7 @@ def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_Gra
                 continue
             entry = old.entry
             noted.append(old)
-            if entry.access is access and entry.sources <= sources:
+            if entry.restrictions == restrictions and entry.sources <= sources:
                 changed.append(entry)
             else:
                 is_seen = framework_of(old.end).is_shared(written[-1])
@@ -153,7 +153,7 @@ def _give_back(worker: Worker, message: Message, sender: Peer, copies: list[_Gra
             framework = origin.framework
             backward = framework.method(framework.autograd.backward).name
             # A failure must not be disclosed to the initiator, so the gradient is sent, but no user may read it.
-            is_hidden = old.entry.failures and old.entry.access is not None
+            is_hidden = old.entry.failures and old.entry.restrictions != UNRESTRICTED
             value = restrict(gradient, frozenset()) if is_hidden else gradient
             hand_to(origin._location, Run(framework.ALIAS, backward, (origin, value), {}, new_id()), task)
     except BaseException as error:

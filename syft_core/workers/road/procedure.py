@@ -5,7 +5,7 @@ with ``proceed(task)``. The innermost one takes the task alone. Each kind of tas
 
     run, train   an operation of the op table, or a loop of the worker's own     ``operations.py``
     call         a function of the owner                                         ``calls.py``
-    protocol     the part of this worker in a protocol                           ``syft_mpc/parties.py``
+    protocol     the part of this worker in a protocol                           ``syft_mpc/tasks.py``
     leave        objects, or something computed from them, leave the worker      ``workers/moving/departure.py``
 
 A restriction that a feature adds is one bit of the status and one stage, which all kinds of tasks pass.
@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
+from syft_core.exceptions import RegistryError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.caches import remember
+from syft_core.registry import takes
 from syft_core.values import Nested
-from syft_core.workers.party.status import DECISIVE, WRITES
+from syft_core.workers.party.status import DECISIVE, RESTRICTIONS, WRITES
 from syft_core.workers.party.worker import Stage
 from syft_core.workers.road.task import Kind, Task
 
@@ -67,6 +69,13 @@ def register_stages(kind: Kind, list_stages: ListStages) -> None:
 
 def add_stage(bit: int, stage: Stage, kinds: Collection[Kind] | None = None) -> None:
     """Add a stage for tasks with objects that have a bit of ``status.add_bit``: for all kinds, or for some."""
+    if bit not in RESTRICTIONS.values():
+        raise RegistryError(f"cannot add a stage for {bit!r}: it is not a bit of a restriction; use `add_bit(name)`")
+    known = get_args(Kind)
+    if kinds is not None and (isinstance(kinds, str) or not set(kinds).issubset(known)):
+        raise RegistryError(f"cannot add a stage for {kinds!r}: it is not a set of {', '.join(known)}; correct it")
+    if not takes(stage, 2):
+        raise RegistryError("cannot add a stage: it cannot be called; write `def stage(proceed, task)`")
     _added.append((bit, stage, kinds))
     _procedures.clear()
 

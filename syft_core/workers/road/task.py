@@ -25,7 +25,7 @@ Kind: TypeAlias = Literal["run", "train", "call", "protocol", "leave"]
 """Run an operation; a loop of the worker's own; a function of its owner; its part of a protocol; let objects leave."""
 COMMAND_ARGUMENT = frozenset({"a command's argument"})
 """The source of a chain that is not stored here, but was sent as an argument of a command."""
-NUMBERS = frozenset({int, float, bool, str, type(None)})
+SCALARS = frozenset({int, float, bool, str, type(None)})
 
 
 class Task:
@@ -94,7 +94,7 @@ class Task:
                     self.is_in_order = False
                 self.operands.append(value)
                 values.append(value)
-            elif cls in NUMBERS:
+            elif cls in SCALARS:
                 values.append(arg)
             elif cls is list or cls is tuple:
                 values.append(cls(self.resolve(arg)))

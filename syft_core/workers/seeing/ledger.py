@@ -199,9 +199,13 @@ class Ledger(EntryList):
         self._refused: dict[str, _Refused] = {}
         self.histories: dict[str, LedgerHistory] = {}
         """The history that each rule has read from the file when it was opened, if any."""
+        self.charged: list[Entry] = []
+        """The charges of earlier runs in the file, for the feature that counts them."""
         self.file = None if path is None else _JOURNAL(path, owner, self._recall, limit)
 
     def _recall(self, line: Table) -> None:
+        if line.get("event") == "charged":
+            self.charged.append(Entry.from_line(line))
         if "request" not in line and "rule" not in line:
             return
         if not self.histories:

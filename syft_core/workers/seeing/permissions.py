@@ -23,7 +23,7 @@ from syft_core.hook.attributes import FrameworkAttributes
 from syft_core.messages import Message, Release, Run
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import get_allowed_users
-from syft_core.workers.party.status import RESTRICTED
+from syft_core.workers.party.status import ADDITIONS, RESTRICTED
 from syft_core.workers.party.store import ObjectStore, Stored
 
 Verb: TypeAlias = Literal["read", "write", "move", "tag", "lease", "describe", "search", "call", "sum"]
@@ -143,9 +143,12 @@ _CHANGING: dict[str, Any] = {"tag": TagNotPermittedError, "write": WriteNotPermi
 
 
 def may_leave(worker: ObjectOwner, objects: Iterable[Stored], sender: Peer) -> bool:
-    """Return whether the policy would let each of ``objects`` leave to ``sender``."""
-    for stored in objects:  # noqa: SIM110  # much faster than a generator
-        if refusal(worker, "read", stored, sender, stored.value) is not None:
+    """Return whether the policy would let each of ``objects`` leave to ``sender``, and no feature restricts them.
+
+    Only the stage of such a feature knows what may leave, so results and failures must not disclose values.
+    """
+    for stored in objects:
+        if stored.status & ADDITIONS or refusal(worker, "read", stored, sender, stored.value) is not None:
             return False
     return True
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -400,3 +401,34 @@ def test_a_round_that_was_given_up_is_repeated_with_those_who_are_left(hook: Any
     clinics[3].guard = Failing(clinics[3], Train, times=9)
 
     assert trainer.fit(1)[0].workers == ["w0", "w1", "w2"]
+
+
+# --- noise
+
+NOISE = {"multiplier": 1.0, "delta": 1e-5, "epsilon": 100.0}
+
+
+@pytest.mark.slow
+def test_updates_with_noise_are_summed_without_losses(hook: Any, tmp_path: Path) -> None:
+    clinics = make_clinics(hook, tmp_path, clip=5.0, noise=NOISE, any_program=None)
+    private = fl.SampleDP(clip=1.0, multiplier=1.0, delta=1e-5)
+    trainer = make_summed(clinics, privacy=private, clip=5.0)
+
+    history = trainer.fit(2, checkpoint=tmp_path / "run")
+
+    assert [row.workers for row in history] == [["w0", "w1", "w2"]] * 2
+    assert all(math.isnan(loss) for loss in history.losses)
+    assert 0 < history[0].epsilon < history[1].epsilon
+    forms = read_forms(clinics[0])
+    assert any("noise=SampleDP(clip=1, multiplier=1" in form for form in forms)
+    with pytest.raises(fl.FederatedError, match="could not be evaluated: .*noise"):
+        trainer.evaluate()
+
+
+@pytest.mark.slow
+def test_a_rule_that_wants_noise_refuses_updates_without_it(hook: Any, tmp_path: Path) -> None:
+    clinics = make_clinics(hook, tmp_path, clip=5.0, noise=NOISE, any_program=None)
+
+    with pytest.raises(fl.FederatedError, match="cannot finish round 1: .*noise"):
+        make_summed(clinics, clip=5.0).fit(1)
+    assert all(read_forms(clinic) == [] for clinic in clinics)

@@ -42,7 +42,7 @@ def maker_of(worker: Any, pointer: Any) -> Any:
     return worker.object_store.entry(pointer.id_at_location).made_by
 
 
-def select(table: Any, *names: str, **options: Any) -> list[Any]:
+def take_columns(table: Any, *names: str, **options: Any) -> list[Any]:
     return arrange_there(Columns(names or ("age", "ward"), "ill", "float32", **options), [table])
 
 
@@ -55,7 +55,7 @@ def ages(worker: Any, parts: list[Any]) -> list[float]:
 
 
 def test_a_worker_makes_inputs_and_targets_of_columns_by_its_own_schema(bob: Any, table: Any) -> None:
-    inputs, targets = select(table, "ward", one_hot=True)
+    inputs, targets = take_columns(table, "ward", one_hot=True)
 
     assert read(bob, inputs)[:4].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
     assert (read(bob, inputs).dtype, read(bob, targets).dtype) == (torch.float32, torch.float32)
@@ -63,7 +63,7 @@ def test_a_worker_makes_inputs_and_targets_of_columns_by_its_own_schema(bob: Any
 
 
 def test_results_share_no_memory_with_the_data(bob: Any, table: Any) -> None:
-    for result in select(table, "age"):
+    for result in take_columns(table, "age"):
         assert not bob.object_store.find_sharing(read(bob, result))[1:]
         read(bob, result).fill_(7.0)
 
@@ -71,7 +71,7 @@ def test_results_share_no_memory_with_the_data(bob: Any, table: Any) -> None:
 
 
 def test_constants_are_applied_as_they_are_here(bob: Any, table: Any) -> None:
-    inputs, _ = select(table)
+    inputs, _ = take_columns(table)
     constants = torch.tensor([[1.5, 0.3], [2.0, 0.7]])
 
     (scaled,) = arrange_there(Scale(constants), [inputs])
@@ -91,7 +91,7 @@ def test_missing_values_are_filled(hook: Any, bob: Any) -> None:
 
 
 def test_a_worker_draws_the_rows_of_private_data_itself(bob: Any, table: Any) -> None:
-    parts = select(table)
+    parts = take_columns(table)
 
     found = [ages(bob, arrange_there(Half(0.25, True, seed), parts)) for seed in (0, 1)]
     rest = ages(bob, arrange_there(Half(0.25, False), parts))
@@ -101,19 +101,19 @@ def test_a_worker_draws_the_rows_of_private_data_itself(bob: Any, table: Any) ->
     assert sorted(found[0] + rest) == list(range(ROWS))
     public = sy.VirtualWorker(bob.hook, id="public")
     public.load_data([make_table(private=False)])
-    assert ages(public, arrange_there(Half(0.25, True, 0), select(public.search("#patients")[0]))) != found[0]
+    assert ages(public, arrange_there(Half(0.25, True, 0), take_columns(public.search("#patients")[0]))) != found[0]
 
 
 def test_two_workers_draw_other_rows(hook: Any, bob: Any, alice: Any, table: Any) -> None:
     alice.load_data([make_table()])
 
-    found = [ages(w, arrange_there(Half(0.5, True), select(w.search("#patients")[0]))) for w in (bob, alice)]
+    found = [ages(w, arrange_there(Half(0.5, True), take_columns(w.search("#patients")[0]))) for w in (bob, alice)]
 
     assert found[0] != found[1]
 
 
 def test_parts_of_a_dataset_have_the_same_rows_whenever_they_are_split(bob: Any, table: Any) -> None:
-    parts = select(table)
+    parts = take_columns(table)
     (scaled,) = arrange_there(Scale(torch.tensor([[0.0, 0.0], [2.0, 1.0]])), parts[:1])
 
     before = ages(bob, arrange_there(Half(0.25, True), parts))
@@ -124,18 +124,18 @@ def test_parts_of_a_dataset_have_the_same_rows_whenever_they_are_split(bob: Any,
 
 
 def test_another_share_of_private_data_is_refused(bob: Any, table: Any) -> None:
-    parts = select(table)
+    parts = take_columns(table)
     arrange_there(Half(0.25, True), parts)
 
     with pytest.raises(fl.FederatedError, match="with another share: 10 of its 40 rows are for testing, and comparing"):
         arrange_there(Half(0.275, True), parts)
     with pytest.raises(fl.FederatedError, match="with another share"):
-        arrange_there(Half(0.5, False), select(table, "age"))
+        arrange_there(Half(0.5, False), take_columns(table, "age"))
     assert len(ages(bob, arrange_there(Half(0.2501, False), parts))) == 30  # the same number of rows
 
 
 def test_a_half_may_be_split_again_in_one_way(bob: Any, table: Any) -> None:
-    half = arrange_there(Half(0.25, False), select(table))
+    half = arrange_there(Half(0.25, False), take_columns(table))
 
     found = [ages(bob, arrange_there(Half(0.2, is_test), half)) for is_test in (True, False)]
 
@@ -150,7 +150,7 @@ def test_a_worker_that_was_started_again_draws_the_same_rows(hook: Any, tmp_path
         worker = sy.VirtualWorker(hook, id="carol")
         worker.studies.key_file = tmp_path / key
         worker.load_data([make_table()])
-        found.append(ages(worker, arrange_there(Half(0.25, True), select(worker.search("#patients")[0]))))
+        found.append(ages(worker, arrange_there(Half(0.25, True), take_columns(worker.search("#patients")[0]))))
         hook.local_worker._known_workers.pop("carol")
 
     assert found[0] == found[1] != found[2]
@@ -169,7 +169,7 @@ def test_another_share_has_another_order(bob: Any) -> None:
 
 
 def test_an_arrangement_of_whole_data_is_whole(bob: Any, table: Any) -> None:
-    inputs, targets = select(table)
+    inputs, targets = take_columns(table)
     (half, _) = arrange_there(Half(0.25, False), [inputs, targets])
 
     for pointer in (inputs, targets, half):
@@ -181,14 +181,14 @@ def test_an_arrangement_of_whole_data_is_whole(bob: Any, table: Any) -> None:
 def test_halves_of_few_rows_are_not_whole(bob: Any, table: Any, share: float, is_whole: bool) -> None:
     """The sum over 31 of 40 rows shows the other nine, next to the sum over all."""
     for is_test in (True, False):
-        (half, *_) = arrange_there(Half(share, is_test), select(table))
+        (half, *_) = arrange_there(Half(share, is_test), take_columns(table))
         assert maker_of(bob, half).operands[0].is_whole is is_whole
         (scaled,) = arrange_there(Scale(torch.tensor([[0.0, 0.0], [2.0, 1.0]])), [half])
         assert maker_of(bob, scaled).operands[0].is_whole is is_whole
 
 
 def test_rows_that_the_sender_chose_are_not_whole(bob: Any, table: Any) -> None:
-    inputs, _ = select(table)
+    inputs, _ = take_columns(table)
 
     (scaled,) = arrange_there(Scale(torch.tensor([[0.0, 0.0], [2.0, 1.0]])), [inputs[:10]])
 
@@ -196,7 +196,7 @@ def test_rows_that_the_sender_chose_are_not_whole(bob: Any, table: Any) -> None:
 
 
 def test_a_result_that_was_changed_is_no_arrangement(bob: Any, table: Any) -> None:
-    inputs, _ = select(table)
+    inputs, _ = take_columns(table)
 
     inputs.child._location.tell(Run("torch", "torch.Tensor.add_", (inputs.child, 1), {}, new_id()))
 
@@ -208,23 +208,25 @@ def test_the_digest_depends_on_every_step_and_constant(bob: Any, table: Any) -> 
     def program(pointer: Any) -> str:
         return str(dict(maker_of(bob, pointer).options)["program"])
 
-    inputs, targets = select(table)
+    inputs, targets = take_columns(table)
     constants = torch.tensor([[0.0, 0.0], [2.0, 1.0]])
     found = [
-        inputs, targets, *select(table, "age"), *select(table, one_hot=True)[:1],
+        inputs, targets, *take_columns(table, "age"), *take_columns(table, one_hot=True)[:1],
         *arrange_there(Scale(constants), [inputs]), *arrange_there(Scale(constants * 2), [inputs]),
         *arrange_there(Half(0.25, False), [inputs, targets]), *arrange_there(Half(0.25, True), [inputs, targets]),
         *arrange_there(Scale(constants), arrange_there(Half(0.25, False), [inputs])),
     ]  # fmt: skip
 
     assert len(set(map(program, found))) == len(found)
-    assert program(select(table)[0]) == program(inputs)
+    assert program(take_columns(table)[0]) == program(inputs)
 
 
 def test_workers_agree_on_the_digest(bob: Any, alice: Any, table: Any) -> None:
     alice.load_data([make_table(rows=13)])
 
-    makers = [maker_of(w, arrange_there(Half(0.25, True), select(w.search("#patients")[0]))[0]) for w in (bob, alice)]
+    makers = [
+        maker_of(w, arrange_there(Half(0.25, True), take_columns(w.search("#patients")[0]))[0]) for w in (bob, alice)
+    ]
 
     assert makers[0].options[0] == makers[1].options[0]
 
@@ -232,7 +234,7 @@ def test_workers_agree_on_the_digest(bob: Any, alice: Any, table: Any) -> None:
 def test_public_data_has_no_maker(bob: Any) -> None:
     bob.load_data([make_table(private=False)])
 
-    assert maker_of(bob, select(bob.search("#patients")[0])[0]) is None
+    assert maker_of(bob, take_columns(bob.search("#patients")[0])[0]) is None
 
 
 # --- bad input
@@ -279,9 +281,9 @@ def test_a_table_without_names_and_a_wrong_column_are_refused(bob: Any, table: A
     bob.load_data([torch.ones(3, 3).tag("#plain")])
 
     with pytest.raises(ColumnError, match="this object of worker 'bob' has no column names"):
-        select(bob.search("#plain")[0])
+        take_columns(bob.search("#plain")[0])
     with pytest.raises(ColumnError, match="cannot select column 'aeg': there is none; did you mean 'age'"):
-        select(table, "aeg")
+        take_columns(table, "aeg")
 
 
 def test_a_hidden_table_is_not_there(hook: Any) -> None:

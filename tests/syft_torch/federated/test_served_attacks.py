@@ -291,7 +291,7 @@ def test_a_training_whose_client_is_gone_ends(hook: Any, server: Server) -> None
 def test_a_training_of_a_user_whose_token_was_revoked_ends(hook: Any, server: Server) -> None:
     training = LongTraining(hook, server)
 
-    server._is_valid = lambda _identity: False
+    server.admission.is_valid = lambda _identity: False
     training.end()
 
     assert not training.runs

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import syft_core as sy
+from syft_core.exceptions import RegistryError
 from syft_core.workers.party import status
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger
@@ -178,3 +179,29 @@ def test_the_status_of_a_worker_follows_its_options(hook: Any, tmp_path: Path) -
         assert bob.status == bit
         setattr(bob, name, off)
         assert bob.status == 0
+
+
+def test_a_restriction_is_set_on_everything_that_shares_the_memory_of_an_object(hook: Any) -> None:
+    bit = status.add_bit("tests: shared")
+    bob = sy.VirtualWorker(hook, id="bob")
+    x = torch.ones(3).send(bob)
+    part, other = x[1:], x + 1
+
+    bob.object_store.mark(x.id_at_location, bit)
+
+    marked = [bool(bob.object_store.entry(each.id_at_location).status & bit) for each in (x, part, other)]
+    assert marked == [True, True, False]
+    assert status.name_restrictions(bit) == ["tests: shared"]
+
+
+def test_a_restriction_has_one_bit_whoever_asks_for_it() -> None:
+    assert status.add_bit("tests: shared") == status.add_bit("tests: shared")
+    with pytest.raises(RegistryError, match="it is registered already"):
+        status.add_bit("tests: shared", inherited=True)
+
+
+def test_the_number_of_restrictions_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(status._places, False, iter([32]))
+
+    with pytest.raises(RegistryError, match="cannot add the restriction 'one more': there are already eight"):
+        status.add_bit("one more")
