@@ -7,6 +7,7 @@ RevealSum    the ledger on disk, then the mask of one list
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -303,7 +304,7 @@ def _record_departure(worker: Worker, message: MaskSum, found: OpenRound, statem
     keys = [statement.key.hex() for statement in statements]
     names = tuple(studies.name_all(keys))
     options = (
-        ("study", f'"{found.roster.name}"'),
+        ("study", json.dumps(found.roster.name, ensure_ascii=False)),
         ("round", ready.round),
         ("workers", len(keys)),
         ("noise", ready.noise),
@@ -344,12 +345,10 @@ def cover_sum(leaving: Leaving) -> None:
     worker, facts = leaving.worker, leaving.sum
     studies = studies_of(worker)
     found = studies.rounds[facts["user"], facts["study"], facts["round"]]
-    rule = studies.find_rule(found.candidate, found.use)
-    why = rule if isinstance(rule, str) else _refuse_list(studies, rule, found, facts)
-    if why is not None:
-        leaving.error = _refuse(worker, why, "ask for what the owner's rule permits, or ask the owner")
+    rule = studies.find_rule(found.candidate, found.use, lambda rule: _refuse_list(studies, rule, found, facts))
+    if isinstance(rule, str):
+        leaving.error = _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
         return
-    assert isinstance(rule, SumRule)  # noqa: S101  # otherwise there is a reason
     facts["rule"], facts["counts"] = rule.name, not rule.has_noise
     (place,) = leaving.kept
     entry = leaving.objects[place].entry

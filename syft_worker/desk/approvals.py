@@ -33,6 +33,7 @@ from syft_worker.desk.patterns import cover, describe_forms, parse_forms
 from syft_worker.desk.programs import NUMBERS_PER_ROW, ROWS_BEHIND, Computed, require_program
 from syft_worker.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
 from syft_worker.desk.rules_in_words import describe_any_program, shorten_programs
+from syft_worker.desk.terms import suggest_study_conditions
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
@@ -432,6 +433,9 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
 
     own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
+    if request.terms is not None:
+        asked = suggest_study_conditions(request.terms, request.results)
+        return {"user": request.peer.user or "", "computed_from": tags, **asked}
     forms = ", ".join([result.form for result in request.results]) or request.forms
     found = {"user": request.peer.user or "", "form": forms, "computed_from": tags}
     return found | programs.suggest_program_conditions(request.results)

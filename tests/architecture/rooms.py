@@ -39,6 +39,7 @@ READ_FIRST = {
     "syft_numpy/serde": "array.py",
     "syft_ray": "workers.py",
     "syft_torch": "hook.py",
+    "syft_torch/demo": "story.py",
     "syft_torch/differential_privacy": "pate.py",
     "syft_torch/federated": "trainer.py",
     "syft_torch/serde": "tensor.py",
