@@ -18,14 +18,14 @@ _ACCOUNTANT, _NEIGHBORS = Later("dp_accounting.rdp:RdpAccountant"), Later("dp_ac
 _SAMPLED, _GAUSSIAN = Later("dp_accounting:PoissonSampledDpEvent"), Later("dp_accounting:GaussianDpEvent")
 
 
-class Step(NamedTuple):
+class PrivateStep(NamedTuple):
     """One kind of step: a batch drawn with this probability for each record, and noise of this multiplier."""
 
     rate: float
     multiplier: float
 
 
-def find_epsilon(steps: Mapping[Step, int], delta: float) -> float:
+def find_epsilon(steps: Mapping[PrivateStep, int], delta: float) -> float:
     """Return the ε of a number of steps of each kind, for a record that is left out, its place staying empty."""
     return _find_epsilon(tuple(sorted(Counter(steps).items())), delta)
 
@@ -49,7 +49,7 @@ def require_accounting() -> None:
 
 
 @lru_cache(maxsize=1024)
-def _find_epsilon(steps: tuple[tuple[Step, int], ...], delta: float) -> float:
+def _find_epsilon(steps: tuple[tuple[PrivateStep, int], ...], delta: float) -> float:
     require_accounting()
     accountant = _ACCOUNTANT(neighboring_relation=_NEIGHBORS.found.REPLACE_SPECIAL)
     log = logging.getLogger("absl")
