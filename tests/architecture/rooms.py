@@ -42,6 +42,7 @@ READ_FIRST = {
     "syft_torch/demo": "story.py",
     "syft_torch/differential_privacy": "pate.py",
     "syft_torch/federated": "trainer.py",
+    "syft_torch/federated/private_steps": "loop.py",
     "syft_torch/serde": "tensor.py",
     "syft_worker": "serving.py",
     "syft_worker/desk": "requests.py",

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import sysconfig
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,13 +70,15 @@ def approve(folder: Path, config: Any, done: threading.Event) -> None:
     desk = ["--url", f"wss://127.0.0.1:{config.port}", "--ca", str(folder / "scientist" / f"{config.id}.pem")]
     desk += ["--token-from", str(folder / config.id / "owner.token"), "--state", "open", "--json"]
     command = [sys.executable, "-m", "syft_core", "requests", "list", *desk]
-    while not done.is_set():
+
+    def is_asked() -> bool:
         listed = subprocess.run(command, capture_output=True, env=environment(folder), check=True, timeout=60)
-        if json.loads(listed.stdout):
-            script = ["sh", str(folder.parent / "owner.sh"), str(folder), config.id, str(config.port)]
-            subprocess.run(script, check=True, env=environment(folder), timeout=60, stdout=subprocess.DEVNULL)
-            return
-        time.sleep(0.5)
+        return done.is_set() or bool(json.loads(listed.stdout))
+
+    wait_until(is_asked, 240, 0.5)
+    if not done.is_set():
+        script = ["sh", str(folder.parent / "owner.sh"), str(folder), config.id, str(config.port)]
+        subprocess.run(script, check=True, env=environment(folder), timeout=60, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.slow

@@ -157,4 +157,4 @@ def test_no_hospital_outlives_a_demo_that_is_interrupted(number: int, code: int)
         wait_until(lambda: not any(map(is_alive, hospitals)))
     finally:
         demo.kill()
-        demo.communicate()
+        demo.communicate(timeout=60)
