@@ -15,13 +15,13 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave
 from syft_core.workers.party.derivations import Derivation, Maker
 from syft_core.workers.party.reservations import Reservation
-from syft_core.workers.party.status import RESTRICTED
+from syft_core.workers.party.status import FORM_ONLY, RESTRICTED
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, describe_operand, lineage_of
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.derivation import derivation_of, derive_program
 from syft_core.workers.road.keeping import keep_tensor
-from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.memory import guard_results, require_data
 from syft_core.workers.road.procedure import execute, register_stages, run_function
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
@@ -221,8 +221,8 @@ def _authorize(proceed: Stage, task: ProtocolTask) -> Nested:
     return proceed(task)
 
 
-def _list_stages(_op: None, _status: int, _framework: None) -> list[Stage | None]:
-    return [_authorize, run_function]
+def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
+    return [_authorize, require_data if status & FORM_ONLY else None, run_function]
 
 
 register_stages("protocol", _list_stages)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, find_option
-from syft_core.workers.party.store import ARRANGE, Source, Stored
+from syft_core.workers.party.derivations import ARRANGE, SHORT, SIGNS, Data, Derivation, Hole, find_option
+from syft_core.workers.party.store import Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.seeing.ledger import describe_value

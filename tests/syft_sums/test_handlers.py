@@ -552,6 +552,27 @@ def test_uses_are_counted_across_restarts(make: Make) -> None:
         Client(client.hospitals).join("north", 2)
 
 
+def test_a_list_that_one_rule_refuses_may_be_covered_by_another(make: Make) -> None:
+    hospitals = make(4, at_least=4)
+    for worker in hospitals.workers:
+        table = {"computed_from": ["#x"], "user": "dana", "any_program": True}
+        release_only_aggregates(worker, at_least=3, name="smaller", **table)
+    client = Client(hospitals)
+    statements = client.join_all()
+    name = first(client, statements)
+    client.mask(name, statements[:3])
+
+    assert next(iter(hospitals.hook.local_worker.get_worker(name).ledger)).rule == "smaller"
+
+
+def test_the_name_of_a_study_is_quoted_in_the_ledger(hospitals: Hospitals) -> None:
+    name = 'icu", round=9, workers=99)\n'
+    hospitals.study(name=name).sum(1, hospitals.put_all([[1.0]] * 3))
+
+    line = next(iter(hospitals.workers[0].ledger))
+    assert r'sum(study="icu\", round=9, workers=99)\n", round=1, workers=3' in line.form
+
+
 # --- values
 
 

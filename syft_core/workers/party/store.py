@@ -11,7 +11,7 @@ from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import end_of, plain_below, plain_end
-from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types
+from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types, is_form_only
 from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import resolve
 from syft_core.peer import Id, Peer
@@ -20,11 +20,12 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.tensors.schema import Schema
 from syft_core.values import Tensor
-from syft_core.workers.party.derivations import Derivation, Maker, Operand
+from syft_core.workers.party.derivations import ARRANGE, Derivation, Maker, Operand
 from syft_core.workers.party.status import (
     ADDED_INHERITED,
     ADDITIONS,
     FAILED,
+    FORM_ONLY,
     GUARDED,
     INHERITED,
     LAYERED,
@@ -209,10 +210,9 @@ class Stored:
 
     def refresh_status(self) -> None:
         """Compute the status from everything it depends on."""
-        layers = 0 if is_framework_tensor(type(self.value)) else LAYERED | (REMOTE if _is_remote(self.value) else 0)
         self.status = (
             self.status & ADDITIONS
-            | layers
+            | _describe(self.value)
             | (PRIVATE if self.access is not None else 0)
             | (PUBLISHED if self.published else 0)
             | (GUARDED if self.guard is not None else 0)
@@ -305,8 +305,14 @@ def _find_sender(entry: Stored) -> Id | None:
     return entry.holder if is_own and framework_of(entry.value).is_integral(entry.value.dtype) else None
 
 
-def _is_remote(value: object) -> bool:
-    return isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
+def _describe(value: object) -> int:
+    """Return the status that follows from a value: whether it is a chain, where that ends, and whether it has data."""
+    end = plain_end(value)
+    status = FORM_ONLY if end is not None and is_form_only(end) else 0
+    if is_framework_tensor(type(value)):
+        return status
+    is_remote = isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
+    return status | LAYERED | (REMOTE if is_remote else 0)
 
 
 def key_of(value: object) -> int:
@@ -381,7 +387,7 @@ class ObjectStore:
         self.alike: dict[int, list[Stored]] = {}
         """The entries with the same ``key``."""
         self._by_memory: dict[int | str, list[Stored]] = {}
-        """The entries that use some memory; complete after ``_index_memory``."""
+        """The entries that use some memory; complete after ``index_memory``."""
         self._moved: dict[int, Stored] = {}
         """The entries whose memory is unknown or may have changed, by Python id."""
         self._retaining: set[int] = set()
@@ -425,9 +431,10 @@ class ObjectStore:
         framework = frameworks_of_types.get(type(value))
         if framework is not None:
             key = _id(value if framework.owner_of is None else framework.owner_of(value))
+            if framework.is_form_only is not None and framework.is_form_only(value):
+                entry.status |= FORM_ONLY
         else:
-            if not is_framework_tensor(type(value)):
-                self._note_layers(entry)
+            self._note_layers(entry)
             key = key_of(value)
         entry.key = key
         self.alike.setdefault(key, []).append(entry)
@@ -435,10 +442,10 @@ class ObjectStore:
 
     @staticmethod
     def _note_layers(entry: Stored) -> None:
-        users = get_allowed_users(entry.value)
+        users = None if is_framework_tensor(type(entry.value)) else get_allowed_users(entry.value)
         if users is not None:
             entry.restrict(users if entry.access is None else entry.access & users)
-        entry.status |= LAYERED | (REMOTE if _is_remote(entry.value) else 0)
+        entry.status |= _describe(entry.value)
 
     def hold(self, entry: Stored) -> None:
         """Keep an object in the memory index until it is dropped, even if it is not stored, or is removed."""
@@ -559,20 +566,29 @@ class ObjectStore:
     # --- memory
 
     def note_move(self, *entries: Stored) -> None:
-        """Note that objects, or their gradients, may use other memory than before."""
+        """Note that objects, or their gradients, may use other memory than before.
+
+        So may everything that shared it, if that holds the same tensor: as an object, a gradient, or a part.
+        """
         for entry in entries:
             if _id(entry) not in self._moved:
-                self._forget_memory(entry)
-                if any(entry is other for other in self.alike.get(entry.key, ())):
-                    self._moved[_id(entry)] = entry
+                sharing = [other for part in entry.memory for other in self._by_memory[part] if other is not entry]
+                for each in (entry, *sharing):
+                    self._forget_memory(each)
+                    if any(each is other for other in self.alike.get(each.key, ())):
+                        self._moved[_id(each)] = each
 
-    def find_sharing(self, value: object) -> list[Stored]:
-        """Return the entries that may share memory with a value, for their values or their gradients."""
+    def index_memory(self) -> None:
+        """Find out which memory objects use: ``note_move`` needs that if an operation replaces the memory of one."""
         while self._moved:
             _, entry = self._moved.popitem()
             entry.memory = memory_of(entry.value)
             for part in entry.memory:
                 self._by_memory.setdefault(part, []).append(entry)
+
+    def find_sharing(self, value: object) -> list[Stored]:
+        """Return the entries that may share memory with a value, for their values or their gradients."""
+        self.index_memory()
         memory = memory_of(value)
         if UNKNOWN in memory:
             found: Iterable[Stored] = self.iter_all()
@@ -687,10 +703,6 @@ class ObjectStore:
         if type(part) is str:
             found |= {id for id, entry in self._described.items() if part in (entry.description or "")}
         return found
-
-
-ARRANGE = "arrange"
-"""The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
 
 
 def describe_operand(entry: Stored, operand: object = None) -> Operand:

@@ -24,13 +24,13 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave, record_failure
 from syft_core.workers.moving.transfer import hand_over, is_tensor
 from syft_core.workers.party.derivations import Derivation, make_call_action
-from syft_core.workers.party.status import RESTRICTED
+from syft_core.workers.party.status import FORM_ONLY, RESTRICTED
 from syft_core.workers.party.store import Stored, lineage_of, restrictions_of, share_memory
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.derivation import derivation_of
 from syft_core.workers.road.failures import is_safe_to_raise
 from syft_core.workers.road.keeping import keep_tensor
-from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.memory import guard_results, require_data
 from syft_core.workers.road.procedure import execute, register_stages
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
@@ -168,7 +168,8 @@ def _protect(task: FunctionCall) -> Nested:
 
 
 def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
-    return [_authorize, _keep, _conceal if status & RESTRICTED else None, _run]
+    data = require_data if status & FORM_ONLY else None
+    return [_authorize, data, _keep, _conceal if status & RESTRICTED else None, _run]
 
 
 register_stages("call", _list_stages)

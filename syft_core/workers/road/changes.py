@@ -31,8 +31,10 @@ def track(proceed: Stage, execution: Execution) -> Nested:
     alike = not execution.status & RESTRICTED or (
         worker.custom_policy is None and all(parent.restrictions == restrictions for parent in parents)
     )
-    if not alike and any(target.restrictions != restrictions for target in execution.targets()):
+    if execution.status & RESTRICTED and _may_reach_others(execution):
         _invalidate_graphs(execution)
+    if execution.op.alters_autograd:
+        worker.object_store.index_memory()
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:
@@ -79,6 +81,20 @@ def _note_autograd(execution: Execution) -> None:
             worker.note_form_change(execution.count, execution.peer)
 
 
+def _may_reach_others(execution: Execution) -> bool:
+    """Return whether values may be written into memory of objects with other restrictions, or memory be replaced.
+
+    An object may be the same tensor as another one with fewer restrictions.
+    """
+    op, restrictions = execution.op, restrictions_of(execution.lineage)
+    if len(execution.parents) < 2 or not execution.written:
+        return False
+    if op.alters_autograd:
+        return op.operation != execution.framework.gradient
+    found = [[target, *execution.worker.object_store.find_sharing(target.value)] for target in execution.targets()]
+    return any(entry.restrictions != restrictions for entries in found for entry in entries)
+
+
 def _invalidate_graphs(execution: Execution) -> None:
     """Make backward passes fail that need the old values of the targets, before these become restricted.
 
@@ -94,8 +110,7 @@ def note_changes(execution: Execution, lineage: Lineage) -> None:
     worker, targets = execution.worker, execution.targets()
     # If the only operand is the target, what shares its memory already has its lineage, but not its derivation.
     is_joint = len(execution.parents) > 1 or worker.object_store.has_derivations
-    writes = is_joint and not execution.op.alters_autograd
-    is_seen = writes and is_seen_elsewhere(worker, targets, execution.ends)
+    is_seen = is_joint and is_seen_elsewhere(worker, targets, execution.ends)
     change(worker, targets, lineage, execution.derivation, is_seen)
 
 
