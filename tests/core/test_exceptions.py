@@ -448,6 +448,59 @@ TEXTS = {
         "cannot fetch request 3 from worker 'bob': it was fetched already, and an approval is good for one fetch; ask "
         "again",
     ),
+    ("ReleaseError", "terms"): (
+        ("bob", "it names no tags"),
+        "cannot ask worker 'bob' for a study: it names no tags; correct it",
+    ),
+    ("ReleaseDeniedError", "granted"): (
+        ("7", "bob"),
+        "cannot fetch request 7 from worker 'bob': its owner has made a rule of it; fetch the results that the rule "
+        "permits",
+    ),
+    ("SumError", "too_few"): (
+        (3, 2, 4, 3, "; east: it has no result", "try again"),
+        "cannot sum round 3: 2 of 4 workers are left, and 3 must take part to the end; east: it has no result; "
+        "try again",
+    ),
+    ("SumError", "roster"): (
+        ("icu", "a key is malformed", "ask each worker for its key"),
+        "cannot begin the study 'icu': a key is malformed; ask each worker for its key",
+    ),
+    ("SumError", "false_statement"): (
+        (3, "bob", "its signature is wrong"),
+        "cannot sum round 3: the answer of 'bob' is not valid (its signature is wrong); ask its owner to update it, or "
+        "leave it out",
+    ),
+    ("SumError", "lost_seed"): (
+        (3, "bob"),
+        "cannot sum round 3: the seed of 'bob' cannot be rebuilt from its shares, so it, or a worker that gave a "
+        "share, did not follow the protocol; repeat it as a new round without that worker",
+    ),
+    ("SumError", "evidence"): (
+        ("study.syft", "line 2 is malformed"),
+        "cannot verify study.syft: line 2 is malformed; ask for the file again",
+    ),
+    ("SumRefusedError", "because"): (
+        ("bob", "its owner has no rule", "ask the owner"),
+        "cannot take part in a sum as worker 'bob': its owner has no rule; ask the owner",
+    ),
+    ("SumRuleError", "condition"): (
+        ("aggregates", "'user' is missing"),
+        "cannot use the rule 'aggregates' for sums: 'user' is missing; correct it",
+    ),
+    ("SumRuleError", "taken"): (
+        ("aggregates",),
+        "cannot add the rule 'aggregates' for sums: there is one of this name; choose another name, or revoke it",
+    ),
+    ("SumRuleError", "unknown"): (
+        ("aggregates", "bob"),
+        "cannot find the rule 'aggregates' for sums of worker 'bob': there is none; list `worker.studies`",
+    ),
+    ("SumRuleError", "ledger"): (
+        ("bob",),
+        "cannot use rules for sums on worker 'bob': it has no ledger file, and could repeat a round after a restart; "
+        'give it one: `ledger = "ledger.jsonl"` in its configuration, or `ledger=Ledger(id, path)`',
+    ),
     ("ApprovalError", "condition"): (
         ("study", "'user' is missing"),
         "cannot use the rule 'study': 'user' is missing; see `[rules.NAME]` in `syft-core worker --example`",
@@ -986,52 +1039,6 @@ TEXTS = {
         (),
         "cannot use these authenticated shares: since they were created, a party has cheated or a worker has lost its "
         "keys, and the parties have new ones; share the values again",
-    ),
-    ("SumError", "too_few"): (
-        (3, 2, 5, 4, "", "ask them to come back"),
-        "cannot sum round 3: 2 of 5 workers are left, and 4 must take part to the end; ask them to come back",
-    ),
-    ("SumError", "roster"): (
-        ("flu", "it has two workers", "add a third one"),
-        "cannot begin the study 'flu': it has two workers; add a third one",
-    ),
-    ("SumError", "false_statement"): (
-        (3, "bob", "its signature is wrong"),
-        "cannot sum round 3: the answer of 'bob' is not valid (its signature is wrong); ask its owner to update it, or "
-        "leave it out",
-    ),
-    ("SumError", "lost_seed"): (
-        (3, "bob"),
-        "cannot sum round 3: the seed of 'bob' cannot be rebuilt from its shares, so it, or a worker that gave a "
-        "share, did not follow the protocol; repeat it as a new round without that worker",
-    ),
-    ("SumError", "evidence"): (
-        ("flu.json", "it was cut off"),
-        "cannot verify flu.json: it was cut off; ask for the file again",
-    ),
-    ("SumRefusedError", "because"): (
-        ("bob", "its study is paused", "wait for it"),
-        "cannot take part in a sum as worker 'bob': its study is paused; wait for it",
-    ),
-    ("SumRuleError", "condition"): (
-        (
-            "flu",
-            "it names no study",
-        ),
-        "cannot use the rule 'flu' for sums: it names no study; correct it",
-    ),
-    ("SumRuleError", "taken"): (
-        ("flu",),
-        "cannot add the rule 'flu' for sums: there is one of this name; choose another name, or revoke it",
-    ),
-    ("SumRuleError", "unknown"): (
-        ("flu", "bob"),
-        "cannot find the rule 'flu' for sums of worker 'bob': there is none; list `worker.studies`",
-    ),
-    ("SumRuleError", "ledger"): (
-        ("bob",),
-        "cannot use rules for sums on worker 'bob': it has no ledger file, and could repeat a round after a restart; "
-        'give it one: `ledger = "ledger.jsonl"` in its configuration, or `ledger=Ledger(id, path)`',
     ),
 }
 CONSTRUCTED = {
