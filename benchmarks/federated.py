@@ -26,6 +26,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -39,6 +40,8 @@ from syft_core.exceptions import GetNotPermittedError
 
 SAMPLES, SIZE, CLASSES, BATCH, LR = 600, 784, 10, 32, 0.1
 GOALS = {"workers": 1.15, "private": 1.15, "by wire": 1.3, "stacked": 0.7}
+SUMMED, SUMMED_GOAL, MOST_MEMBERS = "only sums leave", 1.6, 64
+"""A round in which only the sum of private updates leaves the workers, as a ratio to the round of "workers"."""
 HERE = Path(__file__).parent
 
 
@@ -118,6 +121,37 @@ def make_ours(hook: Any, name: str, data: list[tuple[torch.Tensor, torch.Tensor]
 
     run = run_private if name == "private" else lambda: trainer.fit(1)
     return run, 1000 * setting_up / len(data)
+
+
+def make_summed(hook: Any, data: list[tuple[torch.Tensor, torch.Tensor]], stack: ExitStack) -> Callable[[], Any]:
+    """Return a round of private updates, of which only the sum leaves the workers; each has a ledger on disk."""
+    from syft_core.workers.seeing.ledger import Ledger  # noqa: PLC0415  # the same
+    from syft_torch import federated as fl  # noqa: PLC0415  # the same
+
+    folder = Path(stack.enter_context(TemporaryDirectory()))
+    hook.local_worker.user = "dana"
+    workers = []
+    for number, (x, y) in enumerate(data):
+        worker = sy.VirtualWorker(
+            hook, id=f"summed {number}", ledger=Ledger(f"summed {number}", path=folder / f"{number}")
+        )
+        worker.load_data([x.private_tensor([]).tag("#x"), y.private_tensor([]).tag("#y")])
+        workers.append(worker)
+    members = {worker.id: worker.studies.fingerprint for worker in workers}
+    for worker in workers:
+        fl.release_only_aggregates(worker, user="dana", computed_from=["#x", "#y"], members=members, any_program=True)
+    trainer = fl.FederatedTrainer(
+        make_model(), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=LR),
+        fl.find("#x", "#y", workers=workers), batch_size=BATCH, aggregation=fl.SecureAggregation("benchmark"),
+    )  # fmt: skip
+    hook.local_worker.user = None
+
+    def run() -> None:
+        hook.local_worker.user = "dana"
+        trainer.fit(1)
+        hook.local_worker.user = None
+
+    return run
 
 
 SERVED = """
@@ -234,6 +268,9 @@ def make_variants(
     for name in GOALS:
         run, setting_up[name] = make_ours(hook, name, data)
         variants[name] = lambda run=run: time_here(run)
+    if clients <= MOST_MEMBERS:
+        summed = make_summed(hook, data, stack)
+        variants[SUMMED] = lambda: time_here(summed)
     served = make_served(hook, clients, stack) if clients <= 10 else None
     if served is not None:
         variants["served, two processes"] = lambda: time_here(served)
@@ -256,15 +293,19 @@ def measure(clients: int, rounds: int, peers: dict[str, str], only_ray: bool) ->
                 if turn:  # The first one warms up.
                     found[name].append(seconds)
         loop = None if only_ray else [min(column) for column in zip(*found["plain loop"], strict=True)]
+        plain = min([cpu for cpu, _ in found["workers"]]) if "workers" in found else None
         rows = []
         for name, times in found.items():
             cpu, wall = (min(column) for column in zip(*times, strict=True))
             is_wall = name.startswith("served")
             ratio = None if loop is None else wall / loop[1] if is_wall else cpu / loop[0]
             goal = 0.75 if is_wall else GOALS.get(name)
+            note = " (wall)" if is_wall else ""
+            if name == SUMMED:
+                ratio, goal, note = cpu / plain, SUMMED_GOAL, " (to workers)"
             rows.append([
                 name, f"{cpu:.3f}", f"{median([t[0] for t in times]):.3f}", f"{wall:.3f}",
-                "-" if ratio is None else f"**{ratio:.2f}**{' (wall)' if is_wall else ''}",
+                "-" if ratio is None else f"**{ratio:.2f}**{note}",
                 "-" if goal is None else f"≤ {goal}",
                 "-" if goal is None else verdict(ratio, goal),
                 _tell_start(name, setting_up, started),
@@ -327,6 +368,8 @@ def main() -> None:
         python = getattr(arguments, name) or str(venvs / name / "bin" / "python")
         if Path(python).exists() and (name == "flower" or not arguments.only_ray):
             peers[name] = python
+            if name == "flower" and not arguments.only_ray:
+                peers["flower, sums"] = python
     if subprocess.run([arguments.ray, "-c", "import ray"], capture_output=True, check=False).returncode == 0:
         peers |= {"ray": arguments.ray, "ray, population": arguments.ray}
     texts = []

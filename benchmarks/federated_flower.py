@@ -1,6 +1,6 @@
 """Flower's simulation on Ray in a process of its own, for ``federated.py``: a round for each line that it reads.
 
-CPU seconds are those of all of its processes.
+CPU seconds are those of all of its processes. With the argument ``sums``, updates are summed by SecAgg+.
 """
 
 import json
@@ -14,9 +14,11 @@ os.environ["RAY_DISABLE_IMPORT_WARNING"] = "1"
 
 import torch
 from flwr.client import ClientApp, NumPyClient
+from flwr.client.mod import secaggplus_mod
 from flwr.common import Context, ndarrays_to_parameters
-from flwr.server import ServerApp, ServerAppComponents, ServerConfig
+from flwr.server import LegacyContext, ServerApp, ServerAppComponents, ServerConfig
 from flwr.server.strategy import FedAvg
+from flwr.server.workflow import DefaultWorkflow, SecAggPlusWorkflow
 from flwr.simulation import run_simulation
 from processes import count_cpu, count_memory
 
@@ -72,20 +74,34 @@ def main():
     logging.disable(logging.WARNING)
     clients = int(sys.argv[1])
 
-    def make_server(context: Context):
+    sums = "sums" in sys.argv[2:]
+
+    def make_strategy():
         start = ndarrays_to_parameters([tensor.detach().numpy() for tensor in make_model().parameters()])
-        strategy = Turns(
+        return Turns(
             fraction_fit=1.0, fraction_evaluate=0.0, min_fit_clients=clients, min_available_clients=clients,
             initial_parameters=start,
         )  # fmt: skip
-        return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=10**6))
+
+    def make_server(context: Context):
+        return ServerAppComponents(strategy=make_strategy(), config=ServerConfig(num_rounds=10**6))
 
     def make_client(context: Context):
         return Client(int(context.node_config["partition-id"])).to_client()
 
+    server = ServerApp() if sums else ServerApp(server_fn=make_server)
+    if sums:
+
+        @server.main()
+        def sum_updates(grid, context):
+            legacy = LegacyContext(context, ServerConfig(num_rounds=10**6), make_strategy())
+            # As many shares and as large a quorum as ours, with one colluding client.
+            fit = SecAggPlusWorkflow(clients, (clients + 1) // 2 + 1, max_weight=SAMPLES)
+            DefaultWorkflow(fit_workflow=fit)(grid, legacy)
+
     run_simulation(
-        server_app=ServerApp(server_fn=make_server),
-        client_app=ClientApp(client_fn=make_client),
+        server_app=server,
+        client_app=ClientApp(client_fn=make_client, mods=[secaggplus_mod] if sums else None),
         num_supernodes=clients,
         backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
     )

@@ -76,6 +76,7 @@ from syft_mpc.checking import checking as checking
 from syft_mpc.fixed_precision import FixedPrecisionTensor as FixedPrecisionTensor
 from syft_numpy.hook import NumpyHook as NumpyHook
 from syft_ray.workers import RayWorkers as RayWorkers
+from syft_sums.studies import Studies as WorkerStudies
 from syft_torch.federated.dataloader import FederatedDataLoader as FederatedDataLoader
 from syft_torch.federated.dataset import BaseDataset as BaseDataset
 from syft_torch.federated.dataset import FederatedDataset as FederatedDataset
@@ -88,14 +89,18 @@ crypto = syft_mpc
 operating = syft_worker
 ray = syft_ray
 
-# With the type of their desk.
+# With the types of their desk and of their studies.
 class VirtualWorker(_VirtualWorker):
     @property
     def desk(self) -> WorkerDesk: ...
+    @property
+    def studies(self) -> WorkerStudies: ...
 
 class WebsocketServerWorker(_WebsocketServerWorker):
     @property
     def desk(self) -> WorkerDesk: ...
+    @property
+    def studies(self) -> WorkerStudies: ...
 
 __version__: str
 local_worker: _BaseWorker

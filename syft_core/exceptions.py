@@ -57,6 +57,7 @@ The features have errors of their own, all of them below this tree::
     ├── PlanError                         (also a TypeError, RuntimeError) plans/errors.py: it cannot be recorded or run
     │   └── PlanShapesError               (also a ValueError) `args_shape` is not a list of shapes, or does not fit
     ├── PrecisionError                    (also a ValueError) crypto/errors.py: a number does not fit a fixed precision
+    ├── SumError                          (also a ValueError) sums/errors.py: several workers cannot sum their results
     ├── WorkerError
     │   ├── ProtocolError                 crypto/errors.py: a protocol cannot run, or a party did not follow it
     │   │   ├── CheatingError             a party sent values that fail authentication
@@ -66,6 +67,8 @@ The features have errors of their own, all of them below this tree::
     │   │   └── ReleaseDeniedError        desk/errors.py: the owner has denied it
     │   ├── ReleaseError                  (also a ValueError) desk/errors.py: a release request is not valid
     │   ├── ApprovalError                 (also a ValueError) desk/errors.py: a rule cannot be used
+    │   ├── SumRefusedError               (also a PermissionError) sums/errors.py: a worker takes no part in a sum
+    │   ├── SumRuleError                  (also a ValueError) sums/errors.py: a rule about sums cannot be used
     │   ├── ConnectionLostError
     │   │   ├── AddressError              network/errors.py: the address or the protocol is wrong
     │   │   ├── ProxyError                network/errors.py: a proxy cannot reach the worker at the moment

@@ -509,7 +509,14 @@ def read_note(frames: Sequence[Any]) -> Message:
 
 FieldCheck = Callable[[Any], bool]
 ANYTHING: frozenset[type] = frozenset([object])
-_KINDS: dict[str, type] = {"int": int, "str": str, "bool": bool, "dict[str, Any]": dict, "None": type(None)}
+_KINDS: dict[str, type] = {
+    "int": int,
+    "str": str,
+    "bool": bool,
+    "bytes": bytes,
+    "dict[str, Any]": dict,
+    "None": type(None),
+}
 _ANY = "Any"
 _ALIASES = {"Tensor": _ANY, "Args": f"tuple[{_ANY}, ...]", "Kwargs": f"dict[str, {_ANY}]"}
 MAX_BITS = 64

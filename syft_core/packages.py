@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-FEATURES = ("syft_core", "syft_mpc", "syft_privacy", "syft_worker", "syft_ray")
+FEATURES = ("syft_core", "syft_mpc", "syft_privacy", "syft_sums", "syft_worker", "syft_ray")
 BACKENDS = ("syft_torch", "syft_numpy")
 PACKAGES = (*FEATURES, *BACKENDS)
 """All of them: their lines are not those of a user's program."""

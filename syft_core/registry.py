@@ -108,6 +108,8 @@ def takes(function: object, count: int) -> bool:
     """
     try:
         inspect.signature(function).bind(*[None] * count)  # type: ignore[arg-type]  # raises if it is not a function
-    except (TypeError, ValueError):
+    except TypeError:
         return False
+    except ValueError:  # It has no signature, like a function that is imported when it is first called.
+        return callable(function)
     return True

@@ -7,6 +7,8 @@ import secrets
 from functools import cache
 from typing import Any
 
+from syft_core.features import Later
+
 SEED_BYTES = 16
 _CHUNK = 1 << 16
 _ZEROS = memoryview(bytes(_CHUNK))
@@ -75,9 +77,13 @@ class Stream:
             self._encryptor.update_into(_ZEROS[: len(part)], part)
 
 
+# Loading the library takes longer than the rest of the core, and most programs need no encryption.
+_CIPHER = Later("cryptography.hazmat.primitives.ciphers:Cipher")
+_AES = Later("cryptography.hazmat.primitives.ciphers.algorithms:AES")
+_CTR = Later("cryptography.hazmat.primitives.ciphers.modes:CTR")
+
+
 @cache
 def _cipher() -> Any:
-    # Loading the library takes longer than the rest of the core, and most programs need no encryption.
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
-
-    return lambda key: Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+    cipher, aes, ctr = _CIPHER.found, _AES.found, _CTR.found
+    return lambda key: cipher(aes(key), ctr(bytes(16))).encryptor()

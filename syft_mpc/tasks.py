@@ -13,12 +13,15 @@ from syft_core.messages import Placed
 from syft_core.peer import Id, Peer
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave
+from syft_core.workers.party.derivations import Derivation, Maker
 from syft_core.workers.party.reservations import Reservation
-from syft_core.workers.party.store import NO_LINEAGE, Lineage, Maker, Operand, Stored, lineage_of
+from syft_core.workers.party.status import FORM_ONLY, RESTRICTED
+from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, describe_operand, lineage_of
 from syft_core.workers.party.turns import yield_turn
 from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.road.derivation import derivation_of, derive_program
 from syft_core.workers.road.keeping import keep_tensor
-from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.memory import guard_results, require_data
 from syft_core.workers.road.procedure import execute, register_stages, run_function
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
@@ -100,7 +103,7 @@ class Preparation(ProtocolTask):
 class Participation(ProtocolTask):
     """The part of this worker in a protocol, on its shares of the operands."""
 
-    __slots__ = ("lineage", "masked")
+    __slots__ = ("derivation", "described", "lineage", "masked")
     message: RunProtocol
 
     @property
@@ -117,6 +120,10 @@ class Participation(ProtocolTask):
         """Find the shares, and the values opened of them under a mask; at the provider, read their forms."""
         self.lineage: Lineage = NO_LINEAGE
         self.masked: list[Stored] = []
+        self.derivation: Derivation | None = None
+        """How the results are computed, if something restricts an operand."""
+        self.described: list[Derivation] = []
+        """How the operands were computed when the protocol started."""
         if not self.is_party:
             super().find_operands()
             return
@@ -124,6 +131,13 @@ class Participation(ProtocolTask):
         self.masked = _find_masked(self.message, self.channel)  # The operands may be unrestricted copies.
         self.add_operands(self.masked, [entry.value for entry in self.masked])
         self.lineage = lineage_of(self.parents)
+        protects = PROTOCOLS[self.name].protects
+        if self.status & RESTRICTED or protects:
+            message, operands = self.message, tuple(map(describe_operand, self.parents))
+            options, parties = tuple(sorted(message.options.items())), tuple(self.channel.parties)
+            maker = Maker(message.name, options, parties, operands)
+            self.described = list(map(derivation_of, self.parents))
+            self.derivation = derive_program(maker, self.described, is_named=protects)
 
     def authorize(self) -> None:
         """Raise unless the sender may run the protocol on these shares, and its results can be stored."""
@@ -145,7 +159,9 @@ class Participation(ProtocolTask):
 
         def finish(result: Nested, error: Exception | None) -> None:
             if error is None and PROTOCOLS[self.name].keeps_mask and self.is_party:
-                channel.masked[message.number] = _note_masked(operands[0], self.parents[0].id, self.lineage, self.peer)
+                masked = _note_masked(operands[0], self.parents[0].id, self.lineage, self.peer)
+                masked.derivation = self.described[0] if self.described else None
+                channel.masked[message.number] = masked
             if error is None and not message.waits:
                 result = _keep(self, result)
             if not message.waits:
@@ -205,8 +221,8 @@ def _authorize(proceed: Stage, task: ProtocolTask) -> Nested:
     return proceed(task)
 
 
-def _list_stages(_op: None, _status: int, _framework: None) -> list[Stage | None]:
-    return [_authorize, run_function]
+def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
+    return [_authorize, require_data if status & FORM_ONLY else None, run_function]
 
 
 register_stages("protocol", _list_stages)
@@ -378,11 +394,6 @@ def _check_parties(channel: Channel, run: ProtocolRun, waited: float) -> None:
         run.cancel(error)
 
 
-def _describe_operand(entry: Stored) -> Operand:
-    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
-    return Operand(tags, tuple(getattr(entry.value, "shape", ())))
-
-
 def _keep(task: Participation, result: Nested) -> tuple[Placed, ...]:
     if not task.keeps_results:
         return ()
@@ -393,9 +404,7 @@ def _keep(task: Participation, result: Nested) -> tuple[Placed, ...]:
             [keep_tensor(worker, part, message.result + n, sender, task.lineage) for n, part in enumerate(parts)]
         )
         guard_results(worker, sender, task.parents, placed)
-        if PROTOCOLS[message.name].protects:
-            operands = tuple(map(_describe_operand, task.parents))
-            maker = Maker(message.name, tuple(sorted(message.options.items())), tuple(task.channel.parties), operands)
-            for part in placed:
-                worker.object_store.entry(part.id).made_by = maker
+        if task.derivation is not None:
+            for place, part in enumerate(placed):
+                worker.object_store.entry(part.id).derivation = task.derivation.part(place)
     return placed

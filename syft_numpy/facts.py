@@ -81,6 +81,11 @@ INSTEAD = {
     "view": "p.astype(float)",
 }
 """Alternatives that refusals suggest: reviewed, with a form that does not depend on values."""
+SELECTS = words(
+    "min max amin amax nanmin nanmax ptp sort argsort lexsort partition argpartition median nanmedian percentile "
+    "nanpercentile quantile nanquantile unique take take_along_axis choose compress extract"
+)
+"""Operations that return single elements of an operand."""
 UNINITIALIZED = words("empty_like")
 """Operations that return uninitialized memory."""
 
@@ -203,6 +208,7 @@ def describe(op: Op) -> Facts:
         tier=tier,
         indices=frozenset({1, "indices"}) if operation in INDEXED else frozenset(),
         states_fact=last in STATES_FACT,
+        selects=operation in SELECTS,
         shape_depends_on_floats=operation not in ARITHMETIC,
         reveals=last in REVEALS,
         local=last in LOCAL,

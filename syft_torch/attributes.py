@@ -194,7 +194,8 @@ class TorchAttributes(FrameworkAttributes):
     def convert(self, value: Any) -> Any:
         """Return numpy's arrays as tensors, and its real numbers as Python's; torch ignores imaginary parts."""
         if hasattr(value, "__setitem__"):
-            return torch.tensor(value)
+            with torch._C.DisableTorchFunction():  # Here, also where new tensors are placed on a worker.
+                return torch.tensor(value)
         return value if isinstance(number := value.item(), complex) else number
 
     @staticmethod
@@ -248,6 +249,10 @@ class TorchAttributes(FrameworkAttributes):
             return None
         return _join(frozenset(), [self.memory_of(part) for part in _parts_of(tensor)])
 
+    def is_form_only(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is on the meta device."""
+        return bool(tensor.is_meta)
+
     def is_borrowed(self, tensor: Tensor) -> bool:
         """Return whether torch did not allocate a storage of a tensor: others may have the same memory."""
         parts = [tensor] if tensor.layout is _STRIDED else _parts_of(tensor)
@@ -264,15 +269,10 @@ class TorchAttributes(FrameworkAttributes):
             form = tensor.storage_offset(), tensor.shape, tensor.stride()
             tensor.data = torch.empty(0, dtype=tensor.dtype).set_(storage, *form)
 
-    @contextlib.contextmanager
-    def clear_growth(self, tensor: Tensor) -> Iterator[None]:
-        """Zero the memory that a block adds to a tensor's storage; in a view with strides, that is not its end."""
+    def clear_growth(self, tensor: Tensor) -> contextlib.AbstractContextManager[None] | None:
+        """Zero the memory that a block adds to a tensor's storage; None for a sparse tensor, which gets other parts."""
         storage = _storage_of(tensor)
-        size = 0 if storage is None else storage.nbytes()
-        try:
-            yield
-        finally:
-            _clear_from(storage, size)
+        return None if storage is None else _clear_growth_of(storage)
 
     restore_forms = _FormsRestored
 
@@ -1015,9 +1015,15 @@ def _storage_of(tensor: Tensor) -> Any:
     return tensor.untyped_storage() if tensor.layout is _STRIDED else None
 
 
-def _clear_from(storage: Any, size: int) -> None:
-    if storage is not None and storage.nbytes() > size:
-        torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
+@contextlib.contextmanager
+def _clear_growth_of(storage: Any) -> Iterator[None]:
+    """Zero the memory that a block adds to a storage; in a view with strides, that is not the end of the view."""
+    size = storage.nbytes()
+    try:
+        yield
+    finally:
+        if storage.nbytes() > size:
+            torch.empty(0, dtype=torch.uint8).set_(storage)[size:] = 0
 
 
 def _shrink(storage: Any, size: int) -> None:

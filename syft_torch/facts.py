@@ -125,6 +125,11 @@ BEYOND = words(
 """Operations that access memory beyond a tensor that is a view, within the memory of which it is a view."""
 JOINS = words("to type_as")
 """Methods that convert a tensor to the device and the dtype of another."""
+SELECTS = words(
+    "min max amin amax aminmax fmin fmax sort msort argsort topk kthvalue median nanmedian mode quantile nanquantile "
+    "cummax cummin unique unique_consecutive index_select gather take take_along_dim masked_select"
+)
+"""Operations that return single elements of an operand."""
 UNINITIALIZED = words("empty_like new_empty new_empty_strided new")
 """Operations that return uninitialized memory."""
 
@@ -375,6 +380,7 @@ class _Description:
             local=last in LOCAL,
             differentiates=op.spelling != "getter" and (last == "backward" or op.name in _GRADIENTS),
             accumulates=last == "backward",
+            selects=operation in SELECTS,
             retains=last == "retain_grad",
             alters_autograd=op.spelling != "getter" and operation in ALTERS_AUTOGRAD and op.name not in _GRADIENTS,
             joins=last in JOINS,

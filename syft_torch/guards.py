@@ -228,6 +228,16 @@ def _run_on_contiguous(func: Function, *args: Tensor, **kwargs: Tensor) -> Neste
     return func(*map(_make_contiguous, args), **named)
 
 
+def _select(func: Function, *args: Tensor, **kwargs: Tensor) -> Nested:
+    """Select from a tensor, unless a dim of a nested one counts from its end: the kernel would write out of bounds."""
+    tensor = args[0] if args else kwargs.get("input", kwargs.get("self"))
+    if isinstance(tensor, torch.Tensor) and tensor.is_nested:
+        dim = integer_of(args[1] if len(args) > 1 else kwargs.get("dim"))
+        if not 0 <= dim < tensor.dim():
+            raise ValueError(f"cannot run 'select' on a nested tensor: dim {dim} is not one of 0 to {tensor.dim() - 1}")
+    return func(*args, **kwargs)
+
+
 def _make_contiguous(leaf: Tensor) -> Tensor:
     is_expanded = isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and not leaf.is_nested
     return leaf.contiguous() if is_expanded and 0 in leaf.stride() else leaf
@@ -245,5 +255,6 @@ _OWN_GUARDS: Mapping[str, Function] = {
     "_weight_norm": _scale_rows,
     "median": _run_on_contiguous,
     "nanmedian": _run_on_contiguous,
+    "select": _select,
 }
 """The guards of single operations."""

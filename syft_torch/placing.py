@@ -20,7 +20,7 @@ from syft_core.hook.attributes import FrameworkAttributes, Op, words
 from syft_core.hook.caches import remember
 from syft_core.hook.dispatch import dispatch
 from syft_core.hook.forms import Form, form
-from syft_core.hook.rules import leaves
+from syft_core.hook.rules import leaves, map_leaves
 from syft_core.location import Location
 from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_core.workers.addresses.remote import RemoteFramework
@@ -83,6 +83,11 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
         given = [leaf for leaf in leaves((args, named)) if isinstance(leaf, torch.Tensor)]
         if any(isinstance(leaf, Wrapper) for leaf in given):
             return func(*args, **named) if creator is None else dispatch(creator, args, named)
+        if creator is not None and any(map(_is_foreign, leaves((args, named)))):  # Workers may not have numpy.
+            if creator.attr == "tensor":
+                creator = None
+            else:
+                args, named = map_leaves(self._convert, (args, named))
         if creator is None or given or named.get("generator") is not None:
             made = self._call(func, args, named)
             return made.send(self.location) if made.dim() or self.location.records else made
@@ -99,6 +104,9 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
             return func(*args, **kwargs)
         args, kwargs = self._recorder.read((args, kwargs))
         return func(*args, **kwargs)
+
+    def _convert(self, leaf: object) -> Nested:
+        return self._framework.convert(leaf) if _is_foreign(leaf) else leaf
 
     def _infer_form(self, creator: Op, args: Args, kwargs: Kwargs) -> Form | None:
         """Return the form of a new tensor, which is created on the meta device once for the same arguments."""
@@ -117,6 +125,11 @@ class Placing(TorchFunctionMode):  # type: ignore[misc]  # torch has no types he
 
 _forms: dict[tuple[object, ...], Form] = {}
 """The forms of new tensors on the meta device; of floats, shapes may depend on every digit."""
+
+
+def _is_foreign(leaf: object) -> bool:
+    """Return whether a value is an array or a number of another framework, such as numpy."""
+    return hasattr(leaf, "__array__") and not isinstance(leaf, torch.Tensor)
 
 
 def _has_gained_dimensions(made: Tensor, args: Args, kwargs: Kwargs) -> bool:

@@ -72,7 +72,7 @@ def _check_approvals(config: WorkerConfig) -> list[str]:
     tags = {tag for source in config.data for tag in source.tags}
     return [
         f"cannot use the rule {name!r}: no data of this worker has the tag {tag!r}; check the tags"
-        for name, conditions in config.rules.items()
+        for name, conditions in config.every_rule.items()
         for tag in conditions["computed_from"]
         if tag not in tags
     ]
@@ -83,7 +83,7 @@ def _check_users(config: WorkerConfig) -> list[str]:
         users = list_users(config)
     except (SyftError, OSError):  # The token file is a problem of its own.
         return []
-    found = {name: explain_user(conditions["user"], users) for name, conditions in config.rules.items()}
+    found = {name: explain_user(conditions["user"], users) for name, conditions in config.every_rule.items()}
     return [f"cannot use the rule {name!r}: {why}; correct it" for name, why in found.items() if why]
 
 

@@ -6,7 +6,7 @@ import ipaddress
 import re
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from math import inf
 from pathlib import Path
@@ -16,6 +16,9 @@ from syft_core.exceptions import ConfigurationError, suggest
 from syft_core.network.address import DEFAULT_PORT, is_loopback
 from syft_core.values import Json, Table
 from syft_core.workers.seeing.permissions import POLICIES
+from syft_sums.errors import SumRuleError
+from syft_sums.rules import read_conditions as read_sum_conditions
+from syft_sums.rules import read_members
 from syft_worker.allowances import DEFAULT, Allowance
 from syft_worker.certificates import require_host
 from syft_worker.data import DataSource
@@ -37,6 +40,10 @@ _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MI
 
 class Conditions(Table):
     """The conditions of a rule; see ``desk/approvals.py``."""
+
+
+class SumConditions(Table):
+    """The conditions of the rule for sums; see ``syft_sums/rules.py``."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +112,19 @@ class WorkerConfig:
     peers: Mapping[str, PeerConfig] = field(default_factory=dict)
     rules: Mapping[str, Conditions] = field(default_factory=dict)
     """Rules: what users may have without a decision for each request."""
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The fingerprints of the workers whom the owner counts in sums, by the name of the organisation."""
+    aggregates: SumConditions | None = None
+    """The rule for sums: results leave only together with those of other workers."""
     request_days: float = 30
     """Days after which an undecided request or an unused approval expires; 0 means never."""
     on_request: str | None = None
     """A command, or an http(s) address, that is notified of each new release request."""
+
+    @property
+    def every_rule(self) -> Mapping[str, Table]:
+        """The rules by name, with the one for sums."""
+        return {**self.rules, **({} if self.aggregates is None else {"aggregates": self.aggregates})}
 
     @property
     def has_authentication(self) -> bool:
@@ -144,7 +160,25 @@ class WorkerConfig:
         for host in self.page_hosts:
             require_host(host, "use the name in page_hosts")
         self._require_usable_limits()
+        self._require_usable_sums()
         return self
+
+    def _require_usable_sums(self) -> None:
+        if self.aggregates is not None and (self.ledger is None or self.store is None):
+            raise ConfigurationError(
+                "cannot use [aggregates] without a ledger and a store: after a restart, the worker could repeat a "
+                "round, and would have another key; give `ledger` and `store`"
+            )
+        try:
+            read_members(self.members)
+        except SumRuleError as error:
+            raise ConfigurationError(str(error)) from None
+        least = 0 if self.aggregates is None else self.aggregates["at_least"]
+        if least > len(self.members) + 1:
+            raise ConfigurationError(
+                f"cannot use aggregates.at_least = {least}: there are {len(self.members)} members, so no sum could "
+                f"have as many workers; add their fingerprints to [members]"
+            )
 
     def _require_usable_limits(self) -> None:
         if self.threads is not None and not 0 < self.threads <= MAX_THREADS:
@@ -234,7 +268,12 @@ class _Located:
     def _convert_entries(self, kind: Any, value: Mapping[str, Json], where: str) -> Table:
         """Convert the entries of a table by name; users inherit from the entry called "default"."""
         if kind is Conditions:
-            return {name: self._read_conditions(name, entry, f"{where}.{name}") for name, entry in value.items()}
+            return {
+                name: Conditions(self._read_conditions(read_conditions, name, entry, f"{where}.{name}"))
+                for name, entry in value.items()
+            }
+        if get_origin(kind) is tuple:
+            return {name: self._convert(kind, entry, f"{where}.{name}") for name, entry in value.items()}
         shared = value.get(DEFAULT, {}) if kind is Allowance else {}
         return {
             name: self.convert_table(
@@ -244,14 +283,16 @@ class _Located:
         }
 
     @staticmethod
-    def _read_conditions(name: str, table: Any, where: str) -> Conditions:
+    def _read_conditions(read: Callable[[str, Table], Table], name: str, table: Any, where: str) -> Table:
         _require_table(table, where)
         try:
-            return Conditions(read_conditions(name, table))
-        except ApprovalError as error:
+            return read(name, table)
+        except (ApprovalError, SumRuleError) as error:
             raise ConfigurationError(f"cannot read {where}: {error}") from None
 
     def _convert_plain(self, kind: Any, value: Any, where: str) -> Any:
+        if kind is SumConditions:
+            return SumConditions(self._read_conditions(read_sum_conditions, "aggregates", value, where))
         if kind is Path and isinstance(value, str | Path):
             return (self._folder / Path(value).expanduser()).absolute()
         if kind is int and isinstance(value, str):

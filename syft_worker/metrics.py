@@ -12,6 +12,7 @@ from pathlib import Path
 
 from syft_core.ledgers.journal import Journal
 from syft_core.network.server import Latencies, Server
+from syft_sums.studies import studies_of
 from syft_worker.certificates import read_validity
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import STATES
@@ -33,7 +34,7 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
     """Return the metrics of a worker; the object count only for readers who may see all objects."""
     worker, stats = server.worker, server.worker.stats
     connected = sum(client.connection is not None for client in server.sessions)
-    releases = releases_of(worker)
+    releases, studies = releases_of(worker), studies_of(worker)
     states = [request.state for request in releases.requests]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     lines: list[str] = []
@@ -54,6 +55,8 @@ def render_metrics(server: Server, restarts: int, counts_objects: bool, files: F
         ("requests", "gauge", "Release requests by state.", {f'{{state="{s}"}}': states.count(s) for s in STATES}),
         ("departures_total", "counter", "Objects that left.", {"": worker.ledger.departures}),
         ("rule_uses", "gauge", "Uses of rules.", {"": sum(a.uses.total for a in releases.approvals)}),
+        ("sums_total", "counter", "Lists of workers for which a result was masked.", {"": studies.history.masked}),
+        ("sum_rounds", "gauge", "Rounds of sums in progress.", {"": len(studies.rounds)}),
         ("memory_peak_bytes", "gauge", "The most memory that the process has used.", {"": memory}),
         *_describe_ledger(worker.ledger.file),
         ("disk_free_bytes", "gauge", "What is free on the disk of a file.", _measure_disks(worker.ledger.file, files)),

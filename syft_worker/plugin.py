@@ -37,7 +37,7 @@ def register_features(register: RegisterFeature) -> None:
 def register_commands(commands: Commands) -> None:
     """Add the commands of a worker's operator."""
     # Slow to import, and needed by the command line alone.
-    from syft_worker import certificates, command, ledger, requests, tokens  # noqa: PLC0415
+    from syft_worker import certificates, command, ledger, member_key, requests, tokens  # noqa: PLC0415
 
-    for module in (command, requests, ledger, tokens, certificates):
+    for module in (command, requests, ledger, tokens, certificates, member_key):
         module.add_parser(commands)

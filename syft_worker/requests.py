@@ -17,12 +17,14 @@ from syft_core.exceptions import ConfigurationError
 from syft_core.pictures.tables import one_line, text_table, to_moment
 from syft_core.values import Table
 from syft_worker.desk.patterns import LEGEND, describe_forms
+from syft_worker.desk.rules_in_words import describe_any_program, shorten_programs
 from syft_worker.tokens import parse_lifetime
 
 if TYPE_CHECKING:
     from syft_worker.desk.client import Desk
 
 _STATES = ("open", "approved", "denied", "released", "expired", "lapsed")
+_OF_PROGRAMS = ("program", "free", "samples", "labels", "numbers_per_row", "rows_behind", "any_program")
 SECONDS = 20
 """How long to wait for the worker."""
 
@@ -56,6 +58,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for parser in (approve, withdraw):
         parser.add_argument("--answer", default="", help="a note for the user and the ledger")
     deny.add_argument("--answer", required=True, help="what the user and the ledger are told")
+    approve.add_argument("--rule", metavar="NAME", help="approve this program from now on, by a rule of this name")
+    approve.add_argument("--count", type=int, default=20, help="how often that rule may be used in all (default: 20)")
     for parser in (approve, deny):
         parser.add_argument("--digest", help="the digest of what was reviewed; if it differs, nothing is decided")
     rules = add("rules", "list, add or revoke rules", _rules)
@@ -67,6 +71,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     rules.add_argument("--computed-from", nargs="+", metavar="TAG", help="the only data that may be in it")
     rules.add_argument("--count", type=int, help="how often in all")
     rules.add_argument("--per-day", type=int, help="how often within 24 hours")
+    rules.add_argument("--program", nargs="+", metavar="DIGEST", help="only what these programs computed")
+    rules.add_argument("--free", nargs="+", metavar="INPUT", help="supplied inputs that may be anything of their form")
+    rules.add_argument("--samples", type=int, help="only from at least so many rows, as the worker counts them")
+    rules.add_argument("--labels", metavar="TAG", help="only votes with noise on these labels, as they were loaded")
+    rules.add_argument("--numbers-per-row", type=float, help="at most so many numbers for each row (default: 0.33)")
+    rules.add_argument("--rows-behind", type=int, help="at least so many rows behind each number (default: 10)")
+    rules.add_argument("--any-program", action="store_true", default=None, help="whatever computed it: also the data")
     rules.add_argument("--until", help="a date such as 2027-01-31, or a time from now such as 7d")
 
 
@@ -156,6 +167,8 @@ def _to_lines(table: Table, indent: str = "") -> Iterator[str]:
 
 def _decide(decision: str) -> Callable[[argparse.Namespace, Desk], object]:
     def run(args: argparse.Namespace, desk: Desk) -> object:
+        if decision == "approve" and args.rule is not None:
+            return _approve_program(args, desk)
         if decision == "withdraw":
             found = desk.withdraw(args.id, args.answer)
         else:
@@ -167,12 +180,23 @@ def _decide(decision: str) -> Callable[[argparse.Namespace, Desk], object]:
     return run
 
 
+def _approve_program(args: argparse.Namespace, desk: Desk) -> object:
+    """Add a rule for the program of a request, which settles it."""
+    if args.digest is not None and desk.show(args.id)["digest"] != args.digest:
+        raise ConfigurationError("cannot approve the program: the digest is that of something else; review it again")
+    desk.approve_program(args.id, args.rule, args.count)
+    found = desk.show(args.id)
+    if args.json:
+        return found
+    return f"request {found['id']} of {one_line(found['user'])} is {found['state']}, and the rule {args.rule} stands"
+
+
 def _rules(args: argparse.Namespace, desk: Desk) -> object:
     if args.revoke is not None:
         found = desk.revoke(args.revoke)
         return found if args.json else f"the rule {found['name']} is revoked"
     if args.add is not None:
-        names = ("user", "form", "computed_from", "count", "per_day")
+        names = ("user", "form", "computed_from", "count", "per_day", *_OF_PROGRAMS)
         conditions = {name: value for name in names if (value := getattr(args, name)) is not None}
         if args.until is not None:
             conditions["until"] = _to_date(args.until)
@@ -183,7 +207,7 @@ def _rules(args: argparse.Namespace, desk: Desk) -> object:
 
 
 def _to_table(rules: Sequence[Table]) -> str:
-    header = ("name", "state", "user", "form", "computed from", "used", "until", "made by")
+    header = ("name", "state", "user", "form", "computed from", "program", "used", "until", "made by")
     rows = []
     for rule in rules:
         limits = [f" of {rule['count']}" if "count" in rule else ""]
@@ -194,12 +218,22 @@ def _to_table(rules: Sequence[Table]) -> str:
             rule["user"],
             describe_forms(rule["form"]) if "form" in rule else "every form",
             tags,
+            _describe_program(rule),
             used,
             rule.get("until", ""),
             rule["made_by"],
         )
         rows.append((rule["name"], rule["state"], *map(one_line, texts)))
     return text_table(header, rows) if rows else "no rules"
+
+
+def _describe_program(rule: Table) -> str:
+    """Return what a rule asks about how results are computed."""
+    if rule.get("any_program"):
+        return f"any: {describe_any_program(rule)}"
+    programs = [shorten_programs(rule["program"])] if "program" in rule else []
+    rows = [f"from at least {rule['samples']:,} rows"] if "samples" in rule else []
+    return ", ".join([*programs, *rows])
 
 
 def _to_date(text: str) -> str:

@@ -37,6 +37,8 @@ from syft_core.workers.moving import codecs as _codecs  # noqa: F401  # register
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.permissions import POLICIES
+from syft_sums.keys import KEY_FILE
+from syft_sums.studies import studies_of
 from syft_worker.activity import FINISH_SECONDS, MISCONFIGURED, STOP_SECONDS, Activity
 from syft_worker.allowances import limit_bytes, make_policy
 from syft_worker.certificates import check_validity, names_in, user_in
@@ -166,6 +168,10 @@ def _configure_releases(worker: BaseWorker, config: WorkerConfig) -> None:
     releases.approvals.list_users = partial(list_users, config)
     for warning in releases.approvals.configure(config.rules):
         log_event(_log, logging.WARNING, warning)
+    studies = studies_of(worker)
+    studies.key_file = None if config.store is None else config.store / KEY_FILE
+    studies.round_seconds = config.limits.session_seconds
+    studies.configure(config.members, config.aggregates)
 
 
 def _try_to_reload(line: bytes, reload: Callable[[WorkerConfig], None]) -> None:

@@ -26,13 +26,15 @@ from syft_core.peer import Id, Peer
 from syft_core.plans.program import Program
 from syft_core.serde import deserialize, serialize
 from syft_core.tensors.private import get_allowed_users
-from syft_core.values import Nested, Table, Tensor
+from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import leave_graph
 from syft_core.workers.moving.transfer import ends_elsewhere, is_tensor
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.status import RESTRICTIONS, name_restrictions
-from syft_core.workers.party.store import FailedSource, Maker, Operand, Source, Stored
+from syft_core.workers.party.store import FailedSource, Source, Stored
+from syft_core.workers.road.derivation import derive_program
 from syft_core.workers.road.keeping import set_owner
+from syft_worker.derivations import pack, unpack, unpack_maker
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested
@@ -188,13 +190,15 @@ class Storage:
             sources = frozenset([self._unpack_source(*source) for source in part["sources"]])
             copy = Stored(part["value"], record["peer"][0], (part["access"], sources, 0))
             copy.id = part["id"]
+            copy.derivation = unpack(self._worker, part.get("derivation"))
+            if maker := unpack_maker(part.get("maker")):  # Earlier releases knew nothing else.
+                copy.derivation = derive_program(maker, [])
             copy.mark(_find_restrictions(part))
-            copy.made_by = _unpack_maker(*part["maker"]) if part.get("maker") else None
             copy.refresh_status()
             find = partial(self._worker.object_store.get, copy.id)
             objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
-        # Files of the first two formats do not have the facts about the sender.
-        fields = {name: record[name] for name in _REQUEST_FIELDS if record["format"] > 2 or name not in _CLAIMS}
+        # Files of earlier releases do not have the facts about the sender, and how the objects were computed.
+        fields = {name: record[name] for name in _REQUEST_FIELDS if name in record or name not in _LATER}
         lineage = frozenset([source for requested in objects for source in requested.copy.sources])
         peer = _unpack_peer(record["peer"]) or self._worker.peer
         return ReleaseRequest(peer=peer, objects=objects, lineage=lineage, **fields)
@@ -257,6 +261,7 @@ class Storage:
             entry.source = self._unpack_source("source", *record["own"])
             entry.source.tags, entry.source.published = entry.tags, entry.published
         entry.root = entry.sources if record["original"] else None
+        entry.derivation = unpack(self._worker, record.get("derivation"))
         entry.mark(_find_restrictions(record))
         entry.refresh_status()
         return entry
@@ -330,24 +335,14 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
         "sources": sorted([_pack_source(source) for source in entry.sources], key=repr),
         "own": None if entry.source is None else _pack_source(entry.source)[1:],
         "original": entry.sources is entry.root,
+        "derivation": pack(entry.derivation),
         "restrictions": name_restrictions(entry.status),
     }
 
 
-_CLAIMS = ("labels", "parties", "line")
-_UNSTORED = ("peer", "objects", "lineage", "lifetime")
+_LATER = ("labels", "parties", "line", "how")
+_UNSTORED = ("peer", "objects", "lineage", "lifetime", "results")
 _REQUEST_FIELDS = [field.name for field in fields(ReleaseRequest) if field.name not in _UNSTORED]
-
-
-def _pack_maker(maker: Maker) -> tuple[Nested, ...]:
-    return (*maker[:-1], tuple(map(tuple, maker.operands)))
-
-
-def _unpack_maker(
-    protocol: str, options: tuple[tuple[str, Nested], ...], parties: tuple[Nested, ...], operands: Iterable[Nested] = ()
-) -> Maker:
-    """Return a maker; files of earlier releases do not have its operands."""
-    return Maker(protocol, options, parties, tuple([Operand(*operand) for operand in operands]))
 
 
 def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
@@ -359,7 +354,7 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
             "value": leave_graph(requested.value),
             "access": requested.copy.access,
             "sources": sorted([_pack_source(source) for source in requested.copy.sources], key=repr),
-            "maker": requested.copy.made_by and _pack_maker(requested.copy.made_by),
+            "derivation": pack(requested.copy.derivation),
             "restrictions": name_restrictions(requested.copy.status),
         }
         for requested in request.objects

@@ -22,10 +22,13 @@ from syft_core.values import Json, Table
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger, describe_value
+from syft_sums.keys import write_fingerprint
+from syft_sums.studies import Studies, studies_of
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.patterns import LEGEND, count_numbers, describe_forms
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest
+from syft_worker.desk.rules_in_words import shorten_programs
 from syft_worker.markup import Html, element, join, shorten, table
 
 T = TypeVar("T")
@@ -94,6 +97,7 @@ def overview(
         cards,
         _section("Requests to decide on", _open_requests(requests, query), "nothing of this leaves without you"),
         _section("Rules", _approvals(worker, csrf, query), "what leaves without a decision each time"),
+        _fold("Sums", _sums(studies_of(worker)), query, "sums", "results that leave only with those of other workers"),
         _fold("Decided requests", _closed_requests(requests, query), query, "decided"),
         _fold("Objects", _objects(entries, query), query, "objects", f"{len(entries):,}: names and forms, no values"),
         _fold("Sessions", _sessions(clients, held, query), query, "sessions", f"{len(clients):,}"),
@@ -121,6 +125,9 @@ def review(request: ReleaseRequest, shown: Table, csrf: str, values: Sequence[Ta
         ("object", one_line(request.names)),
         ("form", f"{forms}{_size(request)}"),
         ("computed from", sources),
+        *[("how", one_line(how)) for how in dict.fromkeys(request.how) if how],
+        *[("supplied by the user", one_line(text)) for text in shown.get("supplied", ())],
+        *[("checked", text) for text in shown.get("checks", ())],
         ("reason", reason),
         ("of this form from this data", f"{shown['released_before']} were released to this user before"),
     ]
@@ -190,12 +197,19 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     return [*forms, *_offer_rule(request, shown["rule"], csrf, digest)]
 
 
+_STATED = {
+    "numbers_per_row": "It has many numbers for each row of the data: they could contain the rows.",
+    "rows_behind": "It is not certain that at least 10 rows are behind each number.",
+}
+"""What an owner is told when a result does not pass a check, which the rule then leaves out."""
+
+
 def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -> list[Html]:
     try:
         form = describe_forms(rule["form"])
     except ValueError:
         return []
-    if not (rule["user"] and rule["computed_from"]):
+    if not (rule["user"] and rule["computed_from"] and rule.get("program")):
         return []
     name = f"{re.sub('[^A-Za-z0-9._-]', '-', rule['user'])[:40]}-{request.id[:4]}"
     inputs = [
@@ -208,8 +222,9 @@ def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -
     ]
     what = f"{rule['user']} may have {form}, computed from {', '.join(rule['computed_from'])}"
     button = element("button", "Approve this, and add the rule", class_="quiet")
-    warning = "This covers whatever has this form, however it was computed: also rows of the data itself."
-    heading, texts = element("h2", "Rule"), (one_line(what), warning, LEGEND)
+    about = f"Only results of this program are covered: {shorten_programs(rule['program'])}."
+    stated = [text for key in ("numbers_per_row", "rows_behind") if key in rule for text in [_STATED[key]]]
+    heading, texts = element("h2", "Approve this program from now on"), (one_line(what), about, *stated, LEGEND)
     adding = _form(f"/requests/{request.id}/rule", csrf, digest, *inputs, button)
     return [heading, *[element("p", text) for text in texts], adding]
 
@@ -316,6 +331,24 @@ def _rules(
             what = join([what, " ", element("strong", f"never used: {one_line(why)}", class_="error")])
         rows.append((title, what, *rest, form))
     return join([table(("name", "what", "used", "made by", ""), rows, nothing), pages])
+
+
+def _sums(studies: Studies) -> Html:
+    """Return the key of a worker, the members and rules of its owner, and the last rounds."""
+    members = [(name, ", ".join(map(write_fingerprint, keys))) for name, keys in studies.members.items()]
+    rules = [
+        (rule.name, one_line(rule.describe()), f"{rule.hides_among} workers", str(len(rule.uses)))
+        for rule in studies.rules.values()
+    ]
+    return join(
+        [
+            element("p", f"The key of this worker: {studies.fingerprint}"),
+            table(("member", "key"), members, "no members: give their fingerprints in [members]"),
+            table(("rule", "what", "hides each result among", "rounds"), rules, "no rule: nothing leaves in a sum"),
+            table(("data", "different lists of workers"), studies.describe_changes(), "nothing was summed"),
+            table(studies.HEADER, studies.cells()[::-1][:MAX_ROWS], "no rounds"),
+        ]
+    )
 
 
 def _objects(entries: Sequence[Stored], query: Mapping[str, str]) -> Html:

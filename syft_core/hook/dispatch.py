@@ -254,6 +254,12 @@ def framework_of(tensor: Tensor) -> FrameworkAttributes:
     return found
 
 
+def is_form_only(tensor: Tensor) -> bool:
+    """Return whether a plain tensor has a form and no data."""
+    has_no_data = framework_of(tensor).is_form_only
+    return has_no_data is not None and has_no_data(tensor)
+
+
 frameworks_of_types: dict[type, FrameworkAttributes] = {}
 """A cache of the frameworks of plain tensor types."""
 on_registry_change(frameworks_of_types.clear)

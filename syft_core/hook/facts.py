@@ -80,6 +80,8 @@ class Facts:
     """It runs a backward pass."""
     accumulates: bool = False
     """It accumulates gradients in the leaves of its first argument."""
+    selects: bool = False
+    """It returns single elements of an operand: the largest, the middle one, those at an index."""
     retains: bool = False
     """It makes a non-leaf tensor keep its gradient."""
     alters_autograd: bool = False

@@ -98,6 +98,7 @@ class Op:
     local = _Fact[bool]()
     differentiates = _Fact[bool]()
     accumulates = _Fact[bool]()
+    selects = _Fact[bool]()
     retains = _Fact[bool]()
     alters_autograd = _Fact[bool]()
     joins = _Fact[bool]()

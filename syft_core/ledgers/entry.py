@@ -27,19 +27,25 @@ Event: TypeAlias = Literal[
     "seen",
     "standing",
     "revoked",
+    "revealed",
     "opened",
     "continued",
     "recovered",
+    "charged",
 ]
 """The event that an entry records.
 
 A "released" object departed with the owner's approval; it was "resent" if that was repeated because a crash interrupted
 it. "undelivered" corrects an earlier entry: sending the object failed, so it may not have arrived. The approval of a
 request may be "withdrawn"; a "standing" approval may be "revoked". A request has "expired" if the owner did not decide
-in time, or the user did not fetch the approved object. An owner has "seen" the values of a request.
+in time, or the user did not fetch the approved object. An owner has "seen" the values of a request. The worker has
+"revealed" its mask in a sum of several workers; the masked result departed before. Private training is "charged" to
+its data before it begins.
 """
 DEPARTURES = frozenset({"departed", "released", "resent"})
-DECISIONS = frozenset({"requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked"})
+DECISIONS = frozenset({
+    "requested", "approved", "denied", "withdrawn", "expired", "standing", "revoked", "revealed", "charged",
+})  # fmt: skip
 """Entries that decide what may leave later."""
 
 
@@ -64,8 +70,12 @@ class Entry(NamedTuple):
     """The digest of the reviewed object, or of a rule."""
     rule: str = ""
     """The name of the rule, if there is one."""
+    how: str = ""
+    """How the object was computed, and the digest of its program; empty if it depends on nothing restricted."""
     failed: int = 0
     """The number of different operations that failed while it was computed; if not 0, the value is a substitute."""
+    sum: Table | None = None
+    """The facts of a sum of several workers: its list, its task, and what a restart must know (``syft_sums``)."""
 
     def cells(self) -> tuple[str, ...]:
         """Return the escaped cells of a table row; sources are shown by their tags, if they have any."""

@@ -58,6 +58,11 @@ class Journal:
             raise
 
     @property
+    def head(self) -> str:
+        """The hash of the last line."""
+        return self._hash
+
+    @property
     def total_size(self) -> int:
         """The size in bytes of the file and those that it continues."""
         return self._size + sum(file.stat().st_size for file in _list_rotated(self.path))

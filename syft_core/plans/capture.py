@@ -6,17 +6,30 @@ import dis
 import operator
 import os
 import sys
-from collections import deque
+from argparse import Namespace
+from collections import ChainMap, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from contextvars import ContextVar
+from functools import cached_property, lru_cache, partial
 from itertools import chain, compress
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
 from weakref import ReferenceType
 
-from syft_core.hook.hook import is_library
+from syft_core.hook.dispatch import framework_of
+from syft_core.hook.hook import attached_hook, is_library
+from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import leaves
 from syft_core.packages import FEATURES
 from syft_core.values import Function
@@ -28,7 +41,7 @@ MAX_OBJECTS = 10_000
 def find_captured(function: Function, state: object = ()) -> list[Any]:
     """Return the objects that ``function`` and ``state`` can reach: closures, globals, attributes.
 
-    A class contributes ``forward``, and the methods whose names occur in the code of other functions.
+    A class contributes ``forward``, its operators, and everything whose name occurs in the code of other functions.
     """
     seen: dict[int, Any] = {}
     waiting = [function, *reversed(leaves(state))]
@@ -40,9 +53,7 @@ def find_captured(function: Function, state: object = ()) -> list[Any]:
             seen[id(thing)] = thing
             waiting += reversed(list(_find_parts(thing)))
         names = find_names(seen.values())
-        waiting = [
-            method for thing in seen.values() for method in _find_methods(thing, names) if id(method) not in seen
-        ]
+        waiting = [part for thing in seen.values() for part in _find_named(thing, names) if id(part) not in seen]
     # Returning a container would keep its weak references alive, for instance those of recurrent layers.
     return [thing for thing in seen.values() if not isinstance(thing, _CONTAINERS)]
 
@@ -53,14 +64,73 @@ def find_names(things: Iterable[object]) -> set[str]:
     return {"forward", "__call__"}.union(*map(_find_names_in, codes))
 
 
-def _find_methods(thing: object, names: set[str]) -> list[Any]:
+def _find_named(thing: object, names: set[str]) -> list[Any]:
+    """Return what the names mean in a module, in a class, or in the class of an object."""
     if isinstance(thing, ModuleType):
-        return [vars(thing)[name] for name in names & vars(thing).keys() if not _is_skipped(vars(thing)[name])]
-    if isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or _is_part_of_library(thing):
+        found = [vars(thing)[name] for name in names & vars(thing).keys()]
+    elif isinstance(thing, (FunctionType, MethodType, *_CONTAINERS)) or is_part_of_library(thing):
         return []
-    found = [vars(cls)[name] for cls in find_own_classes(thing) for name in names & vars(cls).keys()]
-    functions = [value.fget if isinstance(value, property) else value for value in found]
-    return [function for function in functions if isinstance(function, FunctionType)]
+    else:
+        held = [vars(cls) for cls in find_own_classes(thing)]
+        found = [_unwrap(own[name]) for own in held for name in (*(names & own.keys()), *(_OPERATORS & own.keys()))]
+    return [part for part in found if not _is_skipped(part)]
+
+
+def _unwrap(value: Any) -> Any:
+    """Return the function of a property, of a class method or of a static method."""
+    for name in ("fget", "__func__", "func"):
+        if isinstance(value, property | classmethod | staticmethod | cached_property) and hasattr(value, name):
+            return getattr(value, name)
+    return value
+
+
+_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in [
+        "get",
+        "getattr",
+        "getattribute",
+        "getitem",
+        "iter",
+        "next",
+        "len",
+        "contains",
+        "bool",
+        "float",
+        "int",
+        "index",
+        "enter",
+        "exit",
+        "missing",
+        "add",
+        "radd",
+        "sub",
+        "rsub",
+        "mul",
+        "rmul",
+        "truediv",
+        "rtruediv",
+        "floordiv",
+        "rfloordiv",
+        "mod",
+        "rmod",
+        "pow",
+        "rpow",
+        "matmul",
+        "rmatmul",
+        "neg",
+        "abs",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "hash",
+        "torch_function",
+    ]
+)
+"""Methods that Python calls without naming them."""
 
 
 def is_of_library(function: FunctionType) -> bool:
@@ -78,14 +148,24 @@ def _is_of_python(file: str) -> bool:
 
 
 def _is_installed(file: str) -> bool:
-    return "site-packages" in file or "dist-packages" in file
+    """Return whether a file is part of an installed package, which may be in any folder of the search path."""
+    if "site-packages" in file or "dist-packages" in file:
+        return True
+    return any(folder and file.startswith(f"{folder}{os.sep}") and _has_packages(folder) for folder in sys.path)
 
 
-_CONTAINERS = (dict, list, tuple, set, frozenset)
-_SKIPPED = (type, ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None), ReferenceType)
+@lru_cache(maxsize=1_000)
+def _has_packages(folder: str) -> bool:
+    return any(Path(folder).glob("*.dist-info"))
+
+
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque, MappingProxyType)
+_SKIPPED = (ModuleType, BuiltinFunctionType, CodeType, str, bytes, int, float, complex, type(None), ReferenceType)
 
 
 def _is_skipped(thing: object) -> bool:
+    if isinstance(thing, type):
+        return not find_own_classes(thing)
     return isinstance(thing, _SKIPPED) and not (isinstance(thing, ModuleType) and is_of_user(thing))
 
 
@@ -103,17 +183,18 @@ def _find_parts(thing: object) -> Iterator[Any]:
     elif isinstance(thing, FunctionType):
         if not is_of_library(thing):
             yield from _find_values(thing)
+            yield from vars(thing).values()
     elif isinstance(thing, partial):
         yield from (thing.func, *thing.args, *thing.keywords.values())
-    elif isinstance(thing, dict):
+    elif isinstance(thing, dict | MappingProxyType):
         yield from thing.values()
     elif isinstance(thing, _CONTAINERS):
         yield from thing
-    elif not (isinstance(thing, ModuleType) or is_tensor_like(thing) or _is_part_of_library(thing)):
+    elif not (isinstance(thing, ModuleType | type) or is_tensor_like(thing) or is_part_of_library(thing)):
         yield from getattr(thing, "__dict__", {}).values()
 
 
-def _is_part_of_library(thing: object) -> bool:
+def is_part_of_library(thing: object) -> bool:
     """Return whether ``thing`` is a worker, a location or a hook, such as a remote model refers to.
 
     Their tensors are not state of the function. Those of a plan, which contains a user's function, are.
@@ -139,18 +220,22 @@ def find_variables(function: FunctionType) -> Iterator[tuple[str, object]]:
         with suppress(ValueError):  # It has no value yet.
             yield name, cell.cell_contents
     held = function.__globals__
-    yield from ((name, held[name]) for name in _find_globals(function.__code__) if name in held)
+    yield from ((name, held[name]) for name in find_globals(function.__code__) if name in held)
 
 
 @lru_cache(maxsize=1_000)
-def _find_globals(code: CodeType) -> tuple[str, ...]:
+def find_globals(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the globals that the code of a function reads."""
     steps = [step for part in find_codes(code) for step in dis.get_instructions(part)]
     return tuple(dict.fromkeys(step.argval for step in steps if step.opname in _READS_GLOBAL))
 
 
 @lru_cache(maxsize=1_000)
 def _find_names_in(code: CodeType) -> frozenset[str]:
-    return frozenset(name for part in find_codes(code) for name in part.co_names)
+    parts = find_codes(code)
+    texts = [constant for part in parts for constant in part.co_consts if isinstance(constant, str)]
+    named = [name for text in texts for name in text.split(".") if name.isidentifier()]  # as for ``getattr``
+    return frozenset([*named, *[name for part in parts for name in part.co_names]])
 
 
 def find_codes(code: CodeType) -> list[CodeType]:
@@ -183,33 +268,35 @@ def find_settings(objects: Sequence[object], stateful: tuple[type, ...]) -> Capt
             if not is_of_library(thing):
                 for name, value in _find_values_by_name(thing):
                     found[id(thing), name] = _freeze(value)
-                    if isinstance(value, type):
+                    if isinstance(value, type | ModuleType):
                         _add_named(value, names, found)
         elif isinstance(thing, stateful):
             _add_settings(thing, found)
-            _add_named(thing, names, found, with_own=False)
-        elif not (is_tensor_like(thing) or _is_part_of_library(thing)):
+            _add_named(thing, names, found)
+        elif not (is_tensor_like(thing) or is_part_of_library(thing)):
             _add_named(thing, names, found)
     return found
 
 
 def _find_values_by_name(function: FunctionType) -> list[tuple[str, object]]:
     defaults = ("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__)
-    return [*find_variables(function), *defaults]
+    return [*find_variables(function), *defaults, *[(f".{name}", value) for name, value in vars(function).items()]]
 
 
-def _add_named(thing: object, names: set[str], found: CapturedSettings, with_own: bool = True) -> None:
+def _add_named(thing: object, names: set[str], found: CapturedSettings) -> None:
     classes = find_own_classes(thing)
     for holder in classes:
         for name in names & vars(holder).keys():
             value = vars(holder)[name]
             value = getattr(thing, name, None) if isinstance(value, MemberDescriptorType) else value
-            if _is_setting(value) or isinstance(value, _HOLDERS):
+            if not _is_state(value):
                 found[id(thing), f"{holder.__name__}.{name}"] = _freeze(value)
-    own = {} if isinstance(thing, type) or not with_own else getattr(thing, "__dict__", {})
+    own = {} if isinstance(thing, type) else getattr(thing, "__dict__", {})
+    is_own = bool(classes) or isinstance(thing, _NAMESPACES) or (isinstance(thing, ModuleType) and is_of_user(thing))
     for name in names & own.keys():
-        is_own = classes or isinstance(thing, ModuleType)
-        if _is_setting(own[name]) or (is_own and isinstance(own[name], _HOLDERS)):  # Libraries count and cache.
+        if _is_setting(own[name]) or (
+            is_own and not is_framework_tensor(type(own[name]))
+        ):  # Libraries count and cache.
             found[id(thing), name] = _freeze(own[name])
 
 
@@ -227,39 +314,49 @@ class Snapshot:
     def __init__(self, objects: Sequence[object], stateful: tuple[type, ...]) -> None:
         self._functions = [thing for thing in objects if isinstance(thing, FunctionType) and not is_of_library(thing)]
         self._cells = [cell for function in self._functions for cell in function.__closure__ or ()]
-        self._globals = [(f.__globals__, name) for f in self._functions for name in _find_globals(f.__code__)]
+        self._globals = [(f.__globals__, name) for f in self._functions for name in find_globals(f.__code__)]
         self._containers: list[Collection[object]] = []
         """The lists, and the keys and values of the dicts; later changes are visible in them."""
-        classes: dict[type, None] = {}
         self._slots: list[tuple[object, str]] = []
-        names = find_names(objects)
+        names, classes = find_names(objects), [cls for thing in objects for cls in find_own_classes(thing)]
         for thing in objects:
-            if isinstance(thing, FunctionType):
-                continue
-            if isinstance(thing, ModuleType):
-                self._globals += [(vars(thing), name) for name in sorted(names & vars(thing).keys())]
-            elif isinstance(thing, stateful) or not (is_tensor_like(thing) or _is_part_of_library(thing)):
-                self._add(getattr(thing, "__dict__", {}), _DEPTH)
-                own = find_own_classes(thing)
-                classes.update(dict.fromkeys(own))
-                self._slots += [(thing, name) for cls in own for name in vars(cls).get("__slots__", ())]
+            if not isinstance(thing, FunctionType | type):
+                self._add_object(thing, names, stateful)
+        for function in self._functions:
+            self._add(vars(function), _DEPTH)
         for value in self._read_variables():
             if isinstance(value, _HOLDERS) and _is_kept(value):
                 self._add(value, _DEPTH - 1)
             elif isinstance(value, type):
-                classes.update(dict.fromkeys(find_own_classes(value)))
-        for cls in classes:
+                classes += find_own_classes(value)
+            elif isinstance(value, ModuleType):
+                self._globals += [(vars(value), name) for name in sorted(names & vars(value).keys())]
+        for cls in dict.fromkeys(classes):
             self._containers += (vars(cls).keys(), vars(cls).values())
             for value in [value for value in vars(cls).values() if isinstance(value, _HOLDERS)]:
                 self._add(value, _DEPTH - 1)
         self._values = [*chain.from_iterable(self._containers), *self._read_variables()]
+        contents = [(value, _read_content(value)) for value in self._values]
+        self._contents = [(value, content) for value, content in contents if content is not None]
+
+    def _add_object(self, thing: object, names: set[str], stateful: tuple[type, ...]) -> None:
+        if isinstance(thing, ModuleType):
+            self._globals += [(vars(thing), name) for name in sorted(names & vars(thing).keys())]
+        elif isinstance(thing, partial):
+            self._add(thing.keywords, _DEPTH)
+        elif isinstance(thing, stateful) or not (is_tensor_like(thing) or is_part_of_library(thing)):
+            self._add(getattr(thing, "__dict__", {}), _DEPTH)
+            own = find_own_classes(thing)
+            self._slots += [(thing, name) for cls in own for name in vars(cls).get("__slots__", ())]
 
     def is_current(self) -> bool:
-        """Return whether all values are the same objects."""
+        """Return whether all values are the same objects, with the same content."""
         variables = self._read_variables()
         if sum(map(len, self._containers)) + len(variables) != len(self._values):
             return False
-        return all(map(operator.is_, chain(chain.from_iterable(self._containers), variables), self._values))
+        if not all(map(operator.is_, chain(chain.from_iterable(self._containers), variables), self._values)):
+            return False
+        return all(_read_content(value) == content for value, content in self._contents)
 
     def _read_variables(self) -> list[object]:
         read: list[object] = []
@@ -272,8 +369,9 @@ class Snapshot:
         return read + [getattr(thing, name, None) for thing, name in self._slots]
 
     def _add(self, container: Any, depth: int) -> None:
-        parts = container.values() if isinstance(container, dict) else container
-        self._containers += (container.keys(), parts) if isinstance(container, dict) else (parts,)
+        is_mapping = isinstance(container, _MAPPINGS)
+        parts = container.values() if is_mapping else container
+        self._containers += (container.keys(), parts) if is_mapping else (parts,)
         for part in list(parts) if depth else ():
             if isinstance(part, dict) or (isinstance(part, _HOLDERS) and _is_kept(part)):
                 self._add(part, depth - 1)
@@ -284,8 +382,8 @@ def _is_kept(parts: Collection[object]) -> bool:
     return len(parts) <= MAX_OBJECTS and not any(isinstance(part, ReferenceType) for part in parts)
 
 
-_DEPTH = 3
-"""How deeply settings of modules and optimizers are nested: attributes, parameter groups, their lists."""
+_DEPTH = 8
+"""How deeply settings are nested: attributes, parameter groups, their lists; files of options are nested most."""
 
 
 def find_change(before: CapturedSettings, now: CapturedSettings) -> str | None:
@@ -319,6 +417,8 @@ def _add_settings(thing: object, found: CapturedSettings) -> None:
                 found[place, name] = value
         elif cls is list and value and isinstance(value[0], dict):
             _add_groups(place, value, found)
+        elif callable(value) and not _is_state(value):  # such as an activation
+            found[place, name] = id(value)
 
 
 def _add_groups(place: int, groups: list[dict[str, object]], found: CapturedSettings) -> None:
@@ -327,13 +427,20 @@ def _add_groups(place: int, groups: list[dict[str, object]], found: CapturedSett
             found[place + number, key] = tuple(map(id, part)) if isinstance(part, list) else _freeze(part)
 
 
-_HOLDERS = (dict, list, tuple, set, frozenset, deque)
+_MAPPINGS = (dict, ChainMap, MappingProxyType)
+_HOLDERS = (*_MAPPINGS, list, tuple, set, frozenset, deque)
+_NAMESPACES = (SimpleNamespace, Namespace)
 _LARGEST_BUFFER = 1 << 20
 _SETTINGS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 def _is_setting(value: object) -> bool:
     return type(value) in _SETTINGS or (isinstance(value, tuple) and all(map(_is_setting, value)))
+
+
+def _is_state(value: Any) -> bool:
+    """Return whether a value is a tensor of a hooked framework; an array of another one is a constant."""
+    return is_framework_tensor(type(value)) and attached_hook(framework_of(value).ALIAS) is not None
 
 
 def _identify(value: object) -> object:
@@ -348,14 +455,25 @@ def _freeze(value: object, depth: int = _DEPTH) -> object:
     """
     if _is_setting(value):
         return type(value), value
-    if depth < _DEPTH and is_tensor_like(value):
+    if depth < _DEPTH and _is_state(value):
         return None
     if depth and isinstance(value, _HOLDERS) and len(value) <= MAX_OBJECTS:
-        if isinstance(value, dict):
+        if isinstance(value, _MAPPINGS):
             return type(value), tuple((_freeze(key, 0), _freeze(part, depth - 1)) for key, part in value.items())
         parts = tuple(_freeze(part, depth - 1) for part in value)
         return type(value), frozenset(parts) if isinstance(value, set | frozenset) else parts
-    with suppress(TypeError, ValueError, BufferError):  # A numpy array, whose numbers may be constants of the plan.
-        if (memory := memoryview(value)).nbytes <= _LARGEST_BUFFER:  # type: ignore[arg-type]  # most have no memory
-            return id(value), hash(memory.tobytes())
-    return id(value)
+    if isinstance(value, partial):
+        return id(value), _freeze(value.args, depth - 1), _freeze(value.keywords, depth - 1)
+    content = _read_content(value)
+    return id(value) if content is None else (id(value), content)
+
+
+def _read_content(value: Any) -> object:
+    """Return what may change in a value that stays the same object: the memory of an array, a context variable."""
+    if isinstance(value, ContextVar):
+        return _identify(value.get(None))
+    if not isinstance(value, bytes):
+        with suppress(TypeError, ValueError, BufferError):
+            if (memory := memoryview(value)).nbytes <= _LARGEST_BUFFER:
+                return hash(memory.tobytes())
+    return None

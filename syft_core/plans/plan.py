@@ -17,6 +17,7 @@ from syft_core.hook.rules import build_rule, leaves, map_leaves
 from syft_core.location import WorkerLike
 from syft_core.plans.capture import find_captured
 from syft_core.plans.errors import PlanError, PlanShapesError
+from syft_core.plans.leftovers import Leftovers
 from syft_core.plans.pointer import MultiPointerPlan, PointerPlan, find_place
 from syft_core.plans.program import Program
 from syft_core.plans.randomness import Generators
@@ -113,15 +114,14 @@ class Plan(Identified):
         where = (code.co_filename, code.co_firstlineno) if code else (self.name, 0)
         recorder = Recorder(hook, self.name, where, self._find_any_length() if varies else None, not self._has_values)
         with ExitStack() as stack:
-            stack.callback(recorder.finish)
             objects = find_captured(self.forward, self.state)
+            stack.callback(Leftovers(objects).remove, recorder)
+            stack.callback(recorder.finish)
             held = [
                 stack.enter_context(each.attributes.hold_state(objects, recorder, partial(_send_state, recorder)))
                 for each in attached_hooks()
             ]
             tensors = [tensor for tensors, _ in held for tensor in tensors]
-            for each in attached_hooks():
-                stack.enter_context(each.attributes.place_new_tensors(recorder))
             generators, counters = Generators(objects), Counters(objects)
             self._run(recorder, examples)
             if (drawn := generators.find_used()) is not None:
@@ -180,7 +180,10 @@ class Plan(Identified):
         places = iter(range(len(leaves(examples))))
         args = map_leaves(lambda leaf: recorder.send_input(leaf, next(places)), examples)
         try:
-            answer = self._call(args)
+            with ExitStack() as stack:  # Only the function: features that are loaded meanwhile may create tensors.
+                for each in attached_hooks():
+                    stack.enter_context(each.attributes.place_new_tensors(recorder))
+                answer = self._call(args)
         except ValueRefusedError as error:
             problem = f"reads a value ({str(error).partition(':')[0]})"
             advice = "a plan would keep what it decides for all calls; return the tensor instead"

@@ -157,19 +157,24 @@ class PointerPlan(ObjectPointer):
 
     def _predict(self, sent: tuple[object, ...]) -> list[Form] | None:
         first = self.program is not None and len(self.program.routines) > 1 and not self.has_begun
-        if first or not self._location.predicts:
+        if first or not self._location.predicts or not self._find_framework():
             return None
         signature = _signature(sent)
         if None in signature and ask_forms(self._location, sent, PointerTensor):
             signature = _signature(sent)
         return self.known.get(signature)
 
+    def _find_framework(self) -> str:
+        """Return the framework of the results; empty if the plan calls no operation."""
+        steps = () if self.program is None else self.program.routines[-1].steps
+        return next((step.framework for step in steps if step.framework), "")
+
     def _tell(self, message: RunPlan, forms: list[Form]) -> Nested:
         program: Any = self.program
         message.count = len(forms)
         self._location.tell(message)
         routine = program.routines[-1]
-        framework = next(step.framework for step in routine.steps if step.framework)
+        framework = self._find_framework()
         placed = {
             number: Placed(message.result + place, forms[place], framework)
             for place, number in enumerate(program.find_returned(routine))

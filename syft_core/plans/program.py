@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from syft_core.exceptions import SerdeError
 from syft_core.hook.attributes import FrameworkAttributes, Op
-from syft_core.hook.dispatch import dispatch, framework_of
+from syft_core.hook.dispatch import dispatch, framework_of, is_form_only
 from syft_core.hook.forms import Form
 from syft_core.hook.hook import attached_hook
 from syft_core.hook.hook_args import is_framework_tensor
@@ -186,7 +186,7 @@ class Program:
             _require(0 <= step.count <= MAX_RESULTS, "a step has too many results")
             for leaf in leaves((step.args, step.kwargs)):
                 _require(type(leaf) is not Slot or 0 <= leaf.number < known, "a step uses a later result")
-                _require(_is_data(leaf), "a constant is a pointer or another layer")
+                _require(_is_data(leaf), "a constant is a pointer, another layer, or a tensor without data")
             if not step.framework:
                 _require(_is_valid_number(step), f"{step.op!r} is not arithmetic")
                 numbers.update([known] if step.op not in (CONSTANT, GUARD) else [])
@@ -195,7 +195,7 @@ class Program:
         tensors = {*range(start, known)} - numbers
         for leaf in leaves(routine.answer):
             is_slot = type(leaf) is Slot
-            _require(_is_data(leaf), "a constant is a pointer or another layer")
+            _require(_is_data(leaf), "a constant is a pointer, another layer, or a tensor without data")
             _require(not is_slot or leaf.attr is None, "it returns an attribute of a tensor")
             _require(
                 not is_slot or leaf.number in tensors or 0 <= leaf.number < len(self.inputs), "its answer is wrong"
@@ -348,7 +348,9 @@ def _require(holds: bool, problem: str) -> None:
 
 def _is_data(leaf: Nested) -> bool:
     """Return whether part of a step is plain data; pointers and layers would act with the worker's rights."""
-    return is_framework_tensor(type(leaf)) or not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
+    if is_framework_tensor(type(leaf)):
+        return not is_form_only(leaf)
+    return not (build_rule(leaf) or hasattr(leaf, "_id_at_location"))
 
 
 def _is_valid_number(step: Step) -> bool:

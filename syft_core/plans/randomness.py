@@ -16,10 +16,13 @@ from syft_core.plans.capture import find_codes, find_own_classes, find_variables
 _ENTROPY = frozenset({"secrets", "uuid"})
 """Modules that take numbers from the system, without a state to compare."""
 
-_SEEDING = frozenset({"manual_seed", "set_rng_state"})
-"""Functions that set the state of a framework's generator, which a plan draws from without setting it again."""
+_SEEDING = frozenset({"manual_seed", "set_rng_state", "fork_rng"})
+"""Functions that set or restore the state of a framework's generator, which a plan only draws from."""
 
-_UNSEEDED = frozenset({"Random", "SystemRandom", "default_rng", "RandomState", "SeedSequence"})
+_UNSEEDED = frozenset({
+    "Random", "SystemRandom", "default_rng", "RandomState", "SeedSequence",
+    "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64",
+})  # fmt: skip
 """Constructors of generators that the system seeds if no seed is given."""
 
 
@@ -91,7 +94,7 @@ def _to_comparable(state: Any) -> object:
     try:
         return bytes(memoryview(state))
     except TypeError:
-        return state
+        return state.tolist() if hasattr(state, "tolist") else state
 
 
 def _find_entropy(thing: object) -> str | None:
@@ -113,10 +116,16 @@ def _find_entropy(thing: object) -> str | None:
 
 def _find_calls_without_arguments(code: CodeType) -> Iterator[str]:
     for part in find_codes(code):
-        steps = [step for step in dis.get_instructions(part) if step.opname not in ("PRECALL", "PUSH_NULL", "CACHE")]
+        steps = [step for step in dis.get_instructions(part) if not _is_detail_of_call(step)]
         for name, step, following in zip([None, *steps], steps, steps[1:], strict=False):
             if following.opname.startswith("CALL"):
                 if following.arg == 1 and step.opname == "LOAD_CONST" and step.argval is None and name is not None:
                     yield str(name.argval)
                 elif following.arg == 0:
                     yield str(step.argval)
+
+
+def _is_detail_of_call(step: dis.Instruction) -> bool:
+    """Return whether an instruction is neither a function nor an argument; names of arguments are a constant."""
+    is_names = step.opname == "LOAD_CONST" and type(step.argval) is tuple and all(type(n) is str for n in step.argval)
+    return is_names or step.opname in ("PRECALL", "PUSH_NULL", "CACHE", "KW_NAMES")

@@ -188,6 +188,8 @@ class _StepExecution(Execution):
         entry = Stored(value, self.holder, self.lineage)
         if self.peer.behalf:
             entry.giver = self.peer
+        if self.derivation is not None:
+            entry.derivation = self.derivation.part(place)
         self.worker.object_store.hold(entry)
         return entry
 
@@ -277,6 +279,7 @@ class _Call:
         if self.differ:
             execution.status |= MODES
         execution.add_operands(found, operands)
+        execution.is_in_order = False
         execution.lineage = lineage_of(execution.parents)
         if self.schedule is None:
             return execute(execution)
@@ -328,12 +331,14 @@ class _Call:
                 continue
             store.replace(entry, made.value)
             entry.share_memory_with(made.guard)
-            change(self.worker, [entry], made.lineage)
+            change(self.worker, [entry], made.lineage, made.derivation)
         return kept
 
     def _store(self, id: Any, made: Stored, sources: Sources | None = None) -> Placed:
         access, found, inherited = made.lineage
         lineage = access, found if sources is None else sources, inherited
         placed = keep_tensor(self.worker, made.value, id, self.sender, lineage)
-        self.worker.object_store.entry(id).share_memory_with(made.guard)
+        entry = self.worker.object_store.entry(id)
+        entry.derivation = made.derivation
+        entry.share_memory_with(made.guard)
         return placed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from syft_core.values import Nested
 
 if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation, release_only_aggregates
     from syft_torch.federated.averages import WeightedMean
     from syft_torch.federated.dataloader import FederatedDataLoader, default_collate
     from syft_torch.federated.dataset import BaseDataset, FederatedDataset, PointerDataset, dataset_federate, find
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from syft_torch.federated.metrics import AUC, ConfusionMatrix, Metric
     from syft_torch.federated.options import Options
     from syft_torch.federated.population import Population
+    from syft_torch.federated.private_steps.sample_dp import SampleDP
     from syft_torch.federated.scaling import Scaling, train_test_split
+    from syft_torch.federated.statistics import histogram, mean, sum, var
     from syft_torch.federated.stopping import EarlyStopping
     from syft_torch.federated.strategies import (
         FedAdagrad,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "aggregation": "SecureAggregation release_only_aggregates",
     "averages": "WeightedMean",
     "dataloader": "FederatedDataLoader default_collate",
     "dataset": "BaseDataset FederatedDataset PointerDataset dataset_federate find",
@@ -56,7 +60,9 @@ _PLACES = {
     "metrics": "AUC ConfusionMatrix Metric",
     "options": "Options",
     "population": "Population",
+    "private_steps.sample_dp": "SampleDP",
     "scaling": "Scaling train_test_split",
+    "statistics": "histogram mean sum var",
     "stopping": "EarlyStopping",
     "strategies": "FedAdagrad FedAdam FedAvg FedProx FedYogi Krum Median Scaffold Strategy TrimmedMean Update",
     "trainer": "FederatedTrainer",
@@ -88,8 +94,10 @@ __all__ = [
     "PointerDataset",
     "Population",
     "Row",
+    "SampleDP",
     "Scaffold",
     "Scaling",
+    "SecureAggregation",
     "Strategy",
     "TrimmedMean",
     "Update",
@@ -102,9 +110,14 @@ __all__ = [
     "extract_batches_per_worker",
     "federated_avg",
     "find",
+    "histogram",
     "iris_data_partial",
+    "mean",
+    "release_only_aggregates",
     "scale_model",
+    "sum",
     "train_test_split",
+    "var",
 ]
 
 

@@ -8,13 +8,18 @@ from difflib import get_close_matches
 
 from torch import nn
 
+from syft_ray.workers import RayWorkers
 from syft_torch.federated.dataset import FederatedDataset, is_remote
 from syft_torch.federated.errors import FederatedError, OptionError
 from syft_torch.federated.options import Options, is_count
 from syft_torch.federated.population import Population
+from syft_torch.federated.private_steps.accounting import require_accounting
+from syft_torch.federated.private_steps.sample_dp import SampleDP
 from syft_torch.federated.strategies import Strategy
 
-PARAMETERS = ("model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options")
+PARAMETERS = (
+    "model", "loss", "optimizer", "data", "strategy", "epochs", "batch_size", "options", "aggregation", "privacy",
+)  # fmt: skip
 """The trainer's own parameters."""
 
 
@@ -46,6 +51,18 @@ def require_arguments(model: object, loss: object, data: object, strategy: objec
     if not isinstance(strategy, Strategy):
         advice = "pass an instance of a subclass of `fl.Strategy`"
         raise FederatedError.trainer(f"the strategy is a {type(strategy).__name__}", advice)
+
+
+def require_privacy(privacy: object, data: object, options: Options) -> None:
+    """Raise unless workers can train with this privacy."""
+    if privacy is None:
+        return
+    if not isinstance(privacy, SampleDP):
+        advice = "pass e.g. `privacy=fl.SampleDP(clip=1.0, multiplier=1.1, delta=1e-5)`"
+        raise FederatedError.trainer(f"the privacy is a {type(privacy).__name__}", advice)
+    if isinstance(data, Population) or isinstance(options.engine, RayWorkers):
+        raise FederatedError.privacy("clients of a population, and actors of Ray, keep no account of it", "use workers")
+    require_accounting()
 
 
 def require_sizes(epochs: object, batch_size: object) -> None:

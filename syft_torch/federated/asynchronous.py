@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, nan
 from random import Random
+from typing import TYPE_CHECKING
 
 from syft_core.peer import Id
 from syft_core.values import Nested, Tensor
@@ -13,7 +14,10 @@ from syft_torch.federated.engines import Acceptance, Engine
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.options import Options
 from syft_torch.federated.rounds import Collected, MakeTask, Rounds
-from syft_torch.federated.strategies import Update
+from syft_torch.federated.strategies import Strategy, Update
+
+if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation
 
 
 class AsynchronousRounds(Rounds):
@@ -71,6 +75,10 @@ class AsynchronousRounds(Rounds):
         return self._clients.at(self._order[1][place])
 
 
-def make_rounds(options: Options, clients: Clients) -> Rounds:
+def make_rounds(
+    options: Options, clients: Clients, strategy: Strategy, aggregation: SecureAggregation | None
+) -> Rounds:
     """Return the rounds of a run."""
+    if aggregation is not None:
+        return aggregation.make_rounds(options, clients, strategy)
     return Rounds(options, clients) if options.buffer is None else AsynchronousRounds(options, clients, options.buffer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 
 from syft_core.exceptions import how_to_install
 from syft_core.files import write_file
-from syft_core.values import Kwargs, Tensor
+from syft_core.values import Kwargs, Table, Tensor
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.history import History
 from syft_torch.federated.strategies import Strategy, is_setting
@@ -100,6 +101,8 @@ class RunState:
     """Number of trainings of asynchronous rounds that have been started."""
     best: Tensor | None = None
     """The weights of the best evaluation, if early stopping needs them."""
+    evidence: Sequence[Table] = ()
+    """What the workers have signed for sums."""
 
 
 def require_writable(path: Path, strategy: Strategy) -> None:
@@ -116,7 +119,7 @@ def save_run(path: Path, identity: Kwargs, strategy: Strategy, run: RunState) ->
     if run.best is not None:
         kept["best"] = run.best
     facts: Kwargs = {"run": identity, "strategy": numbers, "history": run.history.dump()}
-    facts |= {"starts": run.starts, "departures": run.departures}
+    facts |= {"starts": run.starts, "departures": run.departures, "evidence": list(run.evidence)}
     try:
         save(path, Checkpoint(kept, facts))
     except OSError as error:
@@ -136,7 +139,8 @@ def load_run(path: Path, identity: Kwargs, strategy: Strategy) -> RunState:
     tensors = {name.removeprefix(_PREFIX): t for name, t in found.tensors.items() if name.startswith(_PREFIX)}
     load_strategy(strategy, tensors, found.facts["strategy"])
     history, departures = History.load(found.facts["history"]), found.facts.get("departures", {})
-    return RunState(found.tensors["weights"], history, departures, found.facts["starts"], found.tensors.get("best"))
+    starts, evidence = found.facts["starts"], found.facts.get("evidence", ())
+    return RunState(found.tensors["weights"], history, departures, starts, found.tensors.get("best"), evidence)
 
 
 _PREFIX = "strategy/"

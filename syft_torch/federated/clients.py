@@ -27,8 +27,9 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
+from syft_torch.federated.private_steps.accounting import Step
 from syft_torch.federated.sums import take_released
-from syft_torch.federated.training import Evaluate, Train
+from syft_torch.federated.training import Evaluate, OnData, Train
 from syft_worker.desk.handle import RequestHandle
 
 
@@ -93,7 +94,7 @@ class Client:
 
     def count_steps(self, settings: Settings) -> int:
         """Return how many steps a training makes."""
-        return settings.epochs * settings.divide(self.samples).count
+        return settings.count_steps(self.samples)
 
     # --- training
 
@@ -103,8 +104,22 @@ class Client:
         """Train on the worker, and fetch the difference and the loss."""
         id = new_id()
         make = lambda: self.make_training(job, weights(), seed, correction, id)  # noqa: E731  # after a failure, too
-        difference, loss = self._run(make, (id, id + 1), job.reason, job.patience)
+        difference, loss = self._run(make, lambda: self._fetch((id, id + 1), job.reason, job.patience))
         return difference, float(loss)
+
+    def keep_training(self, job: Job, weights: Callable[[], Tensor], seed: int | None) -> tuple[int, ...]:
+        """Train on the worker, which keeps the results; return their ids.
+
+        All workers get the same programs, also those for lengths of batches that they do not have: a sum is over equal
+        tasks.
+        """
+        id = new_id()
+        make = lambda: self.make_training(job, weights(), seed, None, id, is_shared=True)  # noqa: E731  # the same
+        self._run(make, lambda: self.location.describe([id, id + 1]))
+        if job.settings.privacy is None:
+            return id, id + 1
+        self.location.drop(id + 1)  # There is no loss: it would need noise of its own.
+        return (id,)
 
     def fetch_training(self, job: Job, id: int) -> tuple[Tensor, float]:
         """Fetch the difference and the loss of a training that has ended, by the id of its result."""
@@ -120,29 +135,46 @@ class Client:
         return framework.wrapper(pointer_at(self.location, id, framework, self.location.client))
 
     def make_training(
-        self, job: Job, weights: Tensor, seed: int | None, correction: Tensor | None, id: int | None = None
+        self,
+        job: Job,
+        weights: Tensor,
+        seed: int | None,
+        correction: Tensor | None,
+        id: int | None = None,
+        is_shared: bool = False,
     ) -> Train:
         """Return the message that trains on the worker, after sending what it refers to."""
-        plans, fixed = self._send(job.train, job.fixed, job.settings)
+        plans, fixed = self._send(job.train, job.fixed, job.settings, is_shared)
         result = new_id() if id is None else id
+        if (privacy := job.settings.privacy) is not None:
+            draws = privacy.plan(self.samples, job.settings.epochs, job.settings.batch_size)
+            job.departures.add_steps(self.id, Step(draws.rate, privacy.multiplier), draws.steps)
         return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
         """Measure on the worker, and fetch the sums."""
         id = new_id()
-
-        def make() -> Evaluate:
-            plans, fixed = self._send(measurement.recorded.programs, measurement.recorded.fixed, measurement.settings)
-            return Evaluate(plans, weights, fixed, self.pointers, measurement.parts, measurement.settings.write(), id)
-
-        (sums,) = self._run(make, (id,), reason, patience)
+        make = lambda: self._make_evaluation(measurement, weights, id)  # noqa: E731  # after a failure, too
+        (sums,) = self._run(make, lambda: self._fetch((id,), reason, patience))
         return sums
 
-    def _run(self, make: Nested, ids: tuple[int, ...], reason: str, patience: float | None) -> list[Nested]:
-        """Send a message and fetch its results; try again if the worker has lost earlier objects."""
+    def keep_evaluation(self, measurement: Measurement, weights: Tensor) -> tuple[int, ...]:
+        """Measure on the worker, which keeps the sums, like ``keep_training``."""
+        id = new_id()
+        make = lambda: self._make_evaluation(measurement, weights, id, is_shared=True)  # noqa: E731  # the same
+        self._run(make, lambda: self.location.describe([id]))
+        return (id,)
+
+    def _make_evaluation(self, measurement: Measurement, weights: Tensor, id: int, is_shared: bool = False) -> Evaluate:
+        recorded, settings = measurement.recorded, measurement.settings
+        plans, fixed = self._send(recorded.programs, recorded.fixed, settings, is_shared)
+        return Evaluate(plans, weights, fixed, self.pointers, measurement.parts, settings.write(), id)
+
+    def _run(self, make: Callable[[], OnData], finish: Callable[[], list[Nested]]) -> list[Nested]:
+        """Send a message and return what ``finish`` returns; try again if the worker has lost earlier objects."""
         try:
             self.location.tell(make())
-            return self._fetch(ids, reason, patience)
+            return finish()
         except (ConnectionLostError, ObjectNotFoundError) as error:
             self._sent.clear()
             if not self._has_forgotten(error):
@@ -151,7 +183,7 @@ class Client:
             dataset.find_again()
         self.describe()  # It may have other samples than before.
         self.location.tell(make())
-        return self._fetch(ids, reason, patience)
+        return finish()
 
     def _has_forgotten(self, error: Exception) -> bool:
         is_lost = isinstance(error, SessionLostError) and error.worker == self.location.id
@@ -178,10 +210,16 @@ class Client:
         released = take_released(request, patience, reason, "options=fl.Options(patience=3600)")
         return released if isinstance(released, list) else [released]
 
-    def _send(self, programs: Programs, fixed: Sequence[Tensor], settings: Settings) -> tuple[tuple[Id, ...], Args]:
+    def _send(
+        self, programs: Programs, fixed: Sequence[Tensor], settings: Settings, is_shared: bool = False
+    ) -> tuple[tuple[Id, ...], Args]:
         """Send the parts of a job that the worker does not have; return the ids of its plans, and pointers."""
         owner = cast("BaseWorker", self.location.client)
-        needed = programs.find(settings.divide(self.samples).lengths)
+        private = settings.privacy is not None  # One program serves all batches, whose lengths are random.
+        if private or is_shared:
+            needed = programs.all[:1] if private else programs.known
+        else:
+            needed = programs.find(settings.divide(self.samples).lengths)
         known = self._sent.get(id(programs))
         if known is None:
             tensors = [send_copy(tensor.detach(), owner, self.location) for tensor in fixed]

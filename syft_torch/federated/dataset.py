@@ -17,10 +17,12 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.pointers.travel import get_all
 from syft_core.printing import printable
 from syft_core.values import Nested, Tensor
+from syft_torch.federated.arranging import Columns, Fill, arrange_there
 from syft_torch.federated.dataloader import ByWorker, default_collate
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.sums import sum_columns
-from syft_torch.federated.tables import MEAN, Missing, Selection, fill_in, find_fill, require_agreement
+from syft_torch.federated.statistics import find_moments
+from syft_torch.federated.sums import Aggregation
+from syft_torch.federated.tables import MEAN, Missing, find_fill, name_inputs, require_agreement
 
 Parts: TypeAlias = "Tensor | tuple[Tensor, ...]"
 """A tensor, or the tensors of a model with several inputs."""
@@ -286,6 +288,7 @@ def find(
     missing: Missing = None,
     one_hot: bool = False,
     mock: bool = False,
+    aggregation: Aggregation | None = None,
     reason: str = "",
     patience: float = 600.0,
 ) -> FederatedDataset:
@@ -305,7 +308,8 @@ def find(
         one_hot: whether a category becomes a column of zeros and ones for each of its values; otherwise it is the
             number of its value. The names of the inputs are in ``dataset.columns``.
         mock: whether to use the mocks of the tables, to develop a program without the data.
-        reason: why owners should release the sums from which the mean is computed, if those may not leave.
+        aggregation: the secure aggregation in which the sums leave from which the mean is computed.
+        reason: why owners should release these sums, if they may not leave.
         patience: how many seconds to wait for the decision of an owner.
 
     """
@@ -317,7 +321,7 @@ def find(
         is_list = columns is None or (not isinstance(columns, str) and bool(columns) and label not in columns)
         if label is None or len(searched) != 1 or not is_list:
             raise FederatedError.table_query()
-        return _find_tables(places, searched, columns, label, missing, one_hot, mock, (reason, patience))
+        return _find_tables(places, searched, columns, label, missing, one_hot, mock, (aggregation, reason, patience))
     if len(queries) < 2:
         raise FederatedError.few_queries(len(queries))
     if missing is not None or one_hot:
@@ -340,37 +344,37 @@ def _find_tables(
     missing: Missing,
     one_hot: bool,
     mock: bool,
-    asking: tuple[str, float],
+    asking: tuple[Aggregation | None, str, float],
 ) -> FederatedDataset:
     tables = [(place, table) for place in places for (table,) in _search_all(place, searched, mock)]
     schemas = [(place.id, table.schema) for place, table in tables]
     names = [name for name in schemas[0][1].names if name != label] if columns is None else list(columns)
     require_agreement(schemas, [*names, label])
-    selection = Selection(tuple(names), label, find_fill(schemas, names, label, missing, one_hot), one_hot)
+    numbers = find_fill(schemas, names, label, missing, one_hot)
+    dtype = torch.get_default_dtype()
+    fill = None if numbers is None else torch.tensor([numbers], dtype=dtype)
+    step = Columns(tuple(names), label, str(dtype).rpartition(".")[2], one_hot, fill)
     found = []
     for place, table in tables:
-        inputs, targets = selection.take(table)
-        dataset = BaseDataset(inputs, targets)
-        dataset.columns = tuple(selection.name_inputs(table.schema))
+        dataset = BaseDataset(*arrange_there(step, [table]))
+        dataset.columns = tuple(name_inputs(step, table.schema))
         if [other for other, _ in tables].count(place) == 1:
-            dataset.search = partial(_search_table, searched, mock, selection)
+            dataset.search = partial(_search_table, searched, mock, step)
         found.append(dataset)
     if missing == MEAN:
-        _, mean, _ = sum_columns([dataset.inputs[0] for dataset in found], *asking)
-        fill_mean = partial(_fill_inputs, mean.to(torch.get_default_dtype()))
+        moments = find_moments(FederatedDataset(found), *asking)
+        fill_mean = partial(_fill_inputs, moments.mean.to(dtype))
         found = [dataset.derive(fill_mean) for dataset in found]
     return FederatedDataset(found)
 
 
 def _fill_inputs(numbers: Tensor, inputs: Tensor, targets: Tensor) -> list[Tensor]:
-    return [fill_in(inputs, numbers), targets]
+    return [*arrange_there(Fill(numbers.unsqueeze(0)), [inputs]), targets]
 
 
-def _search_table(
-    searched: tuple[tuple[str, ...], ...], mock: bool, selection: Selection, worker: Nested
-) -> list[Tensor]:
+def _search_table(searched: tuple[tuple[str, ...], ...], mock: bool, step: Columns, worker: Nested) -> list[Tensor]:
     (table,) = _search(worker, searched, mock)
-    return selection.take(table)
+    return arrange_there(step, [table])
 
 
 def is_remote(tensor: object) -> bool:

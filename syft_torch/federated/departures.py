@@ -1,24 +1,31 @@
-"""Departures: the results that have left each worker for a trainer."""
+"""Departures: the results that have left each worker for a trainer, and the private steps that it was asked for."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from syft_core.peer import Id
 from syft_core.pictures.tables import html_table
-from syft_core.values import Kwargs
+from syft_core.values import Kwargs, Nested
+from syft_torch.federated.private_steps.accounting import Step, find_epsilon
 
 
 class Departures:
     """How many updates and evaluations have left each worker, including those that were rejected here."""
 
-    HEADER = ("worker", "changes of the weights, each with a loss", "sums of an evaluation")
+    HEADER = (
+        "worker", "changes of the weights, each with a loss", "sums of an evaluation",
+        "updates and evaluations within the sum of several workers",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.updates: Counter[Id] = Counter()
         self.evaluations: Counter[Id] = Counter()
+        self.sums: Counter[Id] = Counter()
+        self.steps: dict[Id, Counter[Step]] = {}
+        """The private steps that each worker was asked for, also in trainings whose results never came."""
         self._lock = threading.Lock()
 
     def add_update(self, worker: Id) -> None:
@@ -31,17 +38,41 @@ class Departures:
         with self._lock:
             self.evaluations[worker] += 1
 
+    def add_sum(self, workers: Iterable[Id]) -> None:
+        """Count what has left workers only within their sum."""
+        with self._lock:
+            self.sums.update(workers)
+
+    def add_steps(self, worker: Id, step: Step, count: int) -> None:
+        """Count private steps."""
+        with self._lock:
+            self.steps.setdefault(worker, Counter())[step] += count
+
+    def find_epsilon(self, delta: float) -> float:
+        """Return the largest ε of all workers."""
+        with self._lock:
+            every = [Counter(steps) for steps in self.steps.values()]
+        return max((find_epsilon(steps, delta) for steps in every), default=0.0)
+
     def to_html(self) -> str:
         """Return a table."""
-        workers = dict.fromkeys([*self.updates, *self.evaluations])
-        rows = [(str(worker), str(self.updates[worker]), str(self.evaluations[worker])) for worker in workers]
+        counters = self.updates, self.evaluations, self.sums
+        workers = dict.fromkeys([worker for counter in counters for worker in counter])
+        rows = [(str(worker), *[str(counter[worker]) for counter in counters]) for worker in workers]
         return html_table("what has left", self.HEADER, rows, limit=1000)
 
     def dump(self) -> Kwargs:
         """Return the counts as plain data."""
-        return {"updates": list(self.updates.items()), "evaluations": list(self.evaluations.items())}
+        steps = [(worker, *step, count) for worker, found in self.steps.items() for step, count in found.items()]
+        return {**{name: list(getattr(self, name).items()) for name in _COUNTERS}, "steps": steps}
 
-    def load(self, facts: Mapping[str, list[tuple[Id, int]]]) -> None:
+    def load(self, facts: Mapping[str, Nested]) -> None:
         """Invert ``dump``."""
-        self.updates = Counter(dict(facts.get("updates", ())))
-        self.evaluations = Counter(dict(facts.get("evaluations", ())))
+        for name in _COUNTERS:
+            setattr(self, name, Counter(dict(facts.get(name, ()))))
+        self.steps = {}
+        for worker, rate, multiplier, count in facts.get("steps", ()):
+            self.add_steps(worker, Step(rate, multiplier), count)
+
+
+_COUNTERS = ("updates", "evaluations", "sums")

@@ -64,6 +64,8 @@ class Acceptance:
 
     layout: Layout
     max_norm: float | None
+    has_losses: bool = True
+    """Whether workers return the loss of the training; with ``SampleDP`` they do not."""
 
     def find_fault(self, update: Update) -> str | None:
         """Return why an update is rejected, or None."""
@@ -78,7 +80,7 @@ class Acceptance:
         difference = update.difference
         if not is_finite(difference):
             return "its update has values that are not finite"
-        if not isfinite(update.loss):
+        if self.has_losses and not isfinite(update.loss):
             return "its loss is not finite"
         if self.max_norm is not None:
             parameters = difference[: self.layout.parameters]
@@ -279,7 +281,8 @@ def can_stack(job: Job, wanted: str | None) -> bool:
     """Return whether stacking gives the same results and, unless it was asked for, is likely to be faster."""
     shape = ModelForms(job.train.all[0], len(job.fixed), job.parts)
     losses = [Loss(program, job.parts) for program in job.train.all]
-    obstacle = find_obstacle(shape, losses) or optimizers.find_obstacle(job.settings.optimizer)
+    private = "each worker draws its own batches" if job.settings.privacy is not None else None
+    obstacle = private or find_obstacle(shape, losses) or optimizers.find_obstacle(job.settings.optimizer)
     if wanted == "stacked" and obstacle is not None:
         _log.warning("cannot stack clients: %s; each trains alone", obstacle)
     return obstacle is None and (wanted == "stacked" or not _is_slow(job, shape.layout.parameters))

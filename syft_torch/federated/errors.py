@@ -50,6 +50,10 @@ class FederatedError(SyftError, ValueError):
     small_split = Text(
         "cannot split the data of worker {worker!r}: with the share {share!r}, one half is empty; leave this worker out"
     )
+    other_split = Text(
+        "cannot split the data of worker {worker!r} with another share: {tested} of its {rows} rows are for testing, "
+        "and comparing two shares could reveal single rows; pass a `test_size` with this number of rows"
+    )
     pairs = Text("cannot compute a metric: there are {outputs} outputs and {targets} targets; pass one for each")
     no_workers = Text("cannot find a dataset: no workers were given; pass them as `workers=[bob, alice]`")
     lengths = Text("cannot make a dataset of tensors with {lengths} rows: each sample needs an input and a target")
@@ -76,12 +80,17 @@ class FederatedError(SyftError, ValueError):
     # --- the message
 
     plan = Text("cannot train with the plan {plan!r}: {why}; record the loss with `fl.FederatedTrainer`")
+    statistic = Text("cannot compute a statistic: {why}; use `fl.sum`, `fl.mean`, `fl.var` or `fl.histogram`")
+    arrangement = Text(
+        "cannot arrange data: step {step!r}: {why}; use `fl.find`, `fl.Scaling` and `fl.train_test_split`"
+    )
     operands = Text("cannot train on worker {worker!r}: {why}; {advice}")
     settings = Text("cannot train: the setting {name!r} {why}; see `fl.FederatedTrainer`")
 
     # --- the trainer
 
     trainer = Text("cannot train: {why}; {advice}")
+    privacy = Text("cannot train with `SampleDP`: {why}; {advice}")
     loss = Text(
         "cannot record the {what}: it returns {found}; each function must return a tensor with one real number, e.g. a "
         "mean"
@@ -104,6 +113,11 @@ class FederatedError(SyftError, ValueError):
         "cannot finish round {number}: {count} of {needed} needed workers returned an update ({reasons}); the model "
         "and the history have all earlier rounds; call `fit` again to continue"
     )
+    no_sum = Text(
+        "cannot finish round {number}: {why}; the model and the history have all earlier rounds; call `fit` again to "
+        "continue"
+    )
+    sums = Text("cannot train with secure aggregation: {why}; {advice}")
     checkpoint = Text("cannot continue from {path!r}: {why}; {advice}")
     unwritten = Text(
         "cannot write the checkpoint {path!r}: {why}; the file has the rounds that it had before; make room, and call "

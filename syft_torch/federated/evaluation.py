@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -25,6 +26,10 @@ from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Recorded, record
 from syft_torch.federated.metrics import Metric
 from syft_torch.federated.options import Options
+from syft_torch.federated.rounds import write_reasons
+
+if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation
 
 SETTINGS = Settings(batch_size=1024)
 """Workers measure this many samples at once."""
@@ -40,6 +45,10 @@ class Evaluation(dict[str, Nested]):
         self.workers: dict[Id, dict[str, Nested]] = {}
         self.counts: dict[Id, int] = {}
         self.left_out: dict[Id, str] = {}
+        self.members: list[Id] = []
+        """The workers whose sum was evaluated, if only that has left them; then ``workers`` is empty."""
+        self.privacy = ""
+        """The ε of the model that was measured, if it was trained with ``SampleDP``."""
         self._metrics, self._averages = metrics, averages
         self._sizes = [
             metric.size if isinstance(metric, Metric) else average.size
@@ -59,6 +68,15 @@ class Evaluation(dict[str, Nested]):
         self._sums = self._sums + sums
         self.update(self._summarize(self._sums, self.samples))
 
+    def add_sum(self, workers: Sequence[Id], sums: Tensor, samples: int) -> None:
+        """Add the sum of several workers; no worker has metrics of its own then."""
+        fault = self._find_fault(sums)
+        if fault is not None:
+            raise FederatedError.trainer(f"the sum of {len(workers)} workers is not usable: {fault}", "see their logs")
+        self.members = list(workers)
+        self.samples, self._sums = samples, sums
+        self.update(self._summarize(sums, samples))
+
     def _find_fault(self, sums: Tensor) -> str | None:
         if type(sums) is not torch.Tensor or tuple(sums.shape) != (sum(self._sizes),) or sums.dtype != torch.float64:
             return "its answer has another form than the metrics"
@@ -76,16 +94,19 @@ class Evaluation(dict[str, Nested]):
 
     def _cells(self) -> list[tuple[str, ...]]:
         rows = [(str(w), str(self.counts[w]), *map(write_number, found.values())) for w, found in self.workers.items()]
-        return [*rows, ("all", str(self.samples), *map(write_number, self.values()))]
+        name = f"the sum of {len(self.members)}" if self.members else "all"
+        return [*rows, (name, str(self.samples), *map(write_number, self.values()))]
 
     def __str__(self) -> str:
         out = "".join([f"\n{worker} was left out: {why}" for worker, why in self.left_out.items()])
-        return text_table(("worker", "samples", *self.names), self._cells()) + out
+        privacy = f"\n{self.privacy}" if self.privacy else ""
+        return text_table(("worker", "samples", *self.names), self._cells()) + privacy + out
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
+        table: str = html_table("evaluation", ("worker", "samples", *self.names), self._cells(), limit=1000)
+        return table + (f"<p>{self.privacy}</p>" if self.privacy else "")
 
 
 @dataclass(frozen=True)
@@ -112,9 +133,26 @@ class Survey:
                     departures.add_evaluation(client.id)
                     found.add(client.id, *outcome)
         if not found.samples:
-            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(found.left_out.items())[:3]])
-            raise FederatedError.trainer(f"no worker could evaluate the model ({reasons})", "see the reasons")
+            why = f"no worker could evaluate the model ({write_reasons(found.left_out)})"
+            raise FederatedError.trainer(why, "see the reasons")
         return found
+
+    def sum(
+        self, weights: Tensor, options: Options, departures: Departures, aggregation: SecureAggregation
+    ) -> Evaluation:
+        """Measure a model on the workers, of which only the sum leaves them; raise if there is none."""
+        found = Evaluation(self.metrics, self.averages)
+        with self.clients.deadline(options.timeout):
+            total, found.left_out = aggregation.sum(
+                self.clients, lambda client: client.keep_evaluation(self.measurement, weights), _fail_evaluation
+            )
+        departures.add_sum(total.members)
+        found.add_sum(total.members, torch.from_numpy(total.vector[:-1].copy()), int(total.samples))
+        return found
+
+
+def _fail_evaluation(why: str) -> FederatedError:
+    return FederatedError.trainer(f"the model could not be evaluated: {why}", "try again")
 
 
 class Measurements:

@@ -40,7 +40,9 @@ class DataForms:
         return True
 
     def find_lengths(self, settings: Settings) -> list[int]:
-        """Return all lengths of batches that may occur."""
+        """Return all lengths of batches that may occur; none if they are random, so that one recording serves all."""
+        if settings.privacy is not None:
+            return []
         found = {length for count in self.counts for length in settings.divide(count).lengths}
         return sorted(found, reverse=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 
 import torch
@@ -15,6 +15,7 @@ from syft_core.files import write_file
 from syft_core.peer import Id
 from syft_core.pictures.tables import html_table, one_line, text_table, truncate
 from syft_core.values import Kwargs, Nested
+from syft_torch.federated.private_steps.accounting import write_epsilon
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Row:
 
     round: int
     loss: float
-    """The mean loss in training, over all samples."""
+    """The mean loss in training, over all samples; not a number with ``SampleDP``, which does not reveal it."""
     workers: list[Id]
     left_out: dict[Id, str] = field(default_factory=dict)
     """Why the update of a worker is missing."""
@@ -33,14 +34,24 @@ class Row:
     """Each metric by name, if the model was evaluated after this round; tensors as lists."""
     not_evaluated: dict[Id, str] = field(default_factory=dict)
     """Why a worker is missing in the evaluation."""
+    epsilon: float | None = None
+    """The largest ε of all workers after this round, with ``SampleDP``."""
+    delta: float | None = None
+    """The δ for which it holds."""
 
-    def cells(self, metrics: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the cells of a table row, with those of these metrics."""
+    @property
+    def privacy(self) -> str:
+        """The promise after this round, as text; empty without ``SampleDP``."""
+        return "" if self.epsilon is None else write_epsilon(self.epsilon, self.delta or 0.0)
+
+    def cells(self, metrics: Sequence[str] = (), has_privacy: bool = False) -> tuple[str, ...]:
+        """Return the cells of a table row, with those of these metrics, and of ε."""
         missing = [f"{worker}: {why}" for worker, why in self.left_out.items()]
         missing += [f"{worker}, in the evaluation: {why}" for worker, why in self.not_evaluated.items()]
         text = (truncate(", ".join(map(str, self.workers)), 60), truncate("; ".join(missing), 160))
         found = [write_number(self.evaluation[name]) if name in self.evaluation else "" for name in metrics]
-        numbers = f"{self.loss:.4g}", *found, str(self.samples), f"{self.seconds:.2f}"
+        found += [self.privacy] if has_privacy else []
+        numbers = write_number(self.loss), *found, str(self.samples), f"{self.seconds:.2f}"
         return str(self.round), *numbers, *map(one_line, text)
 
 
@@ -54,12 +65,18 @@ class History:
     def header(self) -> tuple[str, ...]:
         """The names of the columns; the metrics of evaluations are among them."""
         metrics = [f"evaluated {name}" for name in self.metrics]
+        metrics += ["largest ε"] if self.has_privacy else []
         return "round", "loss", *metrics, "samples", "seconds", "took part", "left out"
 
     @property
     def metrics(self) -> list[str]:
         """The names of the metrics that were evaluated after rounds."""
         return list(dict.fromkeys([name for row in self.rows for name in row.evaluation]))
+
+    @property
+    def has_privacy(self) -> bool:
+        """Whether rounds were trained with ``SampleDP``."""
+        return any(row.epsilon is not None for row in self.rows)
 
     @property
     def losses(self) -> list[float]:
@@ -85,7 +102,7 @@ class History:
 
     def _cells(self) -> list[tuple[str, ...]]:
         metrics = self.metrics
-        return [row.cells(metrics) for row in self.rows]
+        return [row.cells(metrics, self.has_privacy) for row in self.rows]
 
     def trace(self, metric: str) -> list[tuple[int, float]]:
         """Return a metric of the evaluations, if it is a number, with the round of each."""
@@ -118,7 +135,8 @@ class History:
         return draw_lines(self._lines(), width, height)
 
     def _lines(self) -> dict[str, list[tuple[int, float]]]:
-        lines = {"training": [(row.round, row.loss) for row in self.rows], "evaluation": self.trace("loss")}
+        losses = [(row.round, row.loss) for row in self.rows if not isnan(row.loss)]
+        lines = {"training": losses, "evaluation": self.trace("loss")}
         return {name: points for name, points in lines.items() if points}
 
     # --- checkpoints
@@ -190,5 +208,7 @@ def to_plain(value: Nested) -> Nested:
 
 
 def write_number(value: Nested) -> str:
-    """Return a metric as text, with four digits if it is a number."""
+    """Return a metric as text, with four digits if it is a number; "-" if it is not known."""
+    if isinstance(value, float) and isnan(value):
+        return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(to_plain(value))

@@ -19,6 +19,7 @@ from syft_torch.federated import optimizers
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.layout import Layout
 from syft_torch.federated.losses import Loss, ModelForms
+from syft_torch.federated.private_steps.sample_dp import SampleDP
 
 MAX_BLOCK = 1 << 24
 """Approximate bytes of samples that are shuffled at once."""
@@ -46,6 +47,8 @@ class Settings:
     """Whether a last batch that is not full is left out."""
     proximal: float = 0.0
     """How strongly the weights are pulled towards those received: the factor mu of FedProx."""
+    privacy: SampleDP | None = None
+    """How training is made private for each record; None means it is not."""
 
     @classmethod
     def read(cls, received: Kwargs) -> Settings:
@@ -53,7 +56,7 @@ class Settings:
         unknown = received.keys() - {each.name for each in fields(cls)}
         if unknown:
             raise FederatedError.settings(min(unknown), "is unknown here: this worker has another release")
-        found = cls(**received)
+        found = cls(**{**received, "privacy": SampleDP.read(received.get("privacy"))})
         found.require_valid()
         return found
 
@@ -65,11 +68,18 @@ class Settings:
 
     def write(self) -> Kwargs:
         """Invert ``read``."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**found, "privacy": None if self.privacy is None else self.privacy.write()}
 
     def divide(self, samples: int) -> Batches:
-        """Return the batches of an epoch."""
+        """Return the batches of an epoch, without ``privacy``."""
         return Batches.of(samples, self.batch_size, self.drop_last)
+
+    def count_steps(self, samples: int) -> int:
+        """Return how many steps a training makes."""
+        if self.privacy is not None:
+            return self.privacy.plan(samples, self.epochs, self.batch_size).steps
+        return self.epochs * self.divide(samples).count
 
     @property
     def lr(self) -> float | None:
@@ -197,7 +207,7 @@ def train(
     trained = [tensors[place].requires_grad_() for place in shape.parameters]
     kept = [tensor.clone() for tensor in fixed] if task.writes else list(fixed)
     optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
-    pull = _Pull(shape, settings.proximal, weights, correction)
+    pull = Pull(shape, settings.proximal, weights, correction)
     searches = settings.optimizer == optimizers.SEARCHING
     repeats = task.writes and searches
 
@@ -291,7 +301,7 @@ def require_scalar(loss: Nested) -> None:
         raise FederatedError.plan("loss", "it does not return a tensor with one number")
 
 
-class _Pull:
+class Pull:
     """Terms that strategies add to gradients: the pull of FedProx, the correction of SCAFFOLD."""
 
     def __init__(self, shape: ModelForms, proximal: float, weights: Tensor, correction: Tensor | None) -> None:
@@ -305,6 +315,7 @@ class _Pull:
         return [tensors[place] for place in shape.parameters]
 
     def apply(self, trained: Sequence[Tensor]) -> None:
+        """Add the terms to the gradients of the parameters."""
         if not (self._start or self._correction):
             return
         for parameter in trained:
@@ -390,7 +401,7 @@ def train_stacked(
     kept = [tensor.expand(count, *tensor.shape).clone() for tensor in fixed] if task.writes else list(fixed)
     optimizer = optimizers.make(settings.optimizer, settings.groups, trained)
     correction = None if corrections[0] is None else torch.stack([c for c in corrections if c is not None])
-    pull = _Pull(shape, settings.proximal, weights.expand(count, -1), correction)
+    pull = Pull(shape, settings.proximal, weights.expand(count, -1), correction)
     dims = ([0] * len(tensors), [0 if task.writes else None] * len(kept), [0] * len(clients[0]))
     replays = {id(loss): _stack(loss, dims) for loss in task.losses}
     total, seen = torch.zeros(count, dtype=torch.float64), 0

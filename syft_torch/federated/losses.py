@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from weakref import WeakKeyDictionary
@@ -24,7 +25,7 @@ from syft_core.plans.interpreter import clear, fill, read, replay
 from syft_core.plans.plan import ANY_LENGTHS, Plan
 from syft_core.plans.program import ITEM, Operation, Program, Slot, Step, attributes_of, look_up
 from syft_core.serde import serialize
-from syft_core.values import Function, Nested, Tensor
+from syft_core.values import Args, Function, Kwargs, Nested, Tensor
 from syft_torch import links
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.layout import MAX_COUNT, Layout
@@ -188,6 +189,11 @@ class Cover:
         """All lengths that were asked for."""
         return list(self._served)
 
+    def find_length(self, plan: Plan) -> int:
+        """Return a length of batches that a plan serves."""
+        served = (length for length, place in self._served.items() if self.plans[place] is plan)
+        return next(served, ANY_LENGTHS[0])
+
     def find(self, length: int) -> int:
         """Return the number of the plan that serves a length; record the function for it if there is none."""
         known = self._served.get(length)
@@ -231,19 +237,26 @@ def _require_momentum(model: nn.Module) -> None:
 
 def _serves(plan: Plan, length: int) -> bool:
     """Return whether the steps of a plan can be replayed for batches of a length; uses tensors without values."""
-    program, tensors = _require_stateless(plan)
+    program, _ = _require_stateless(plan)
     if not all(known.shape[0] in (-1, length) for known in program.inputs):
         return False
+    try:
+        _rehearse_plan(plan, length, lambda _operation, _args, _kwargs: None)
+    except Exception:  # noqa: BLE001  # it is recorded for this length, which shows the errors of the function itself
+        return False
+    return True
+
+
+def _rehearse_plan(plan: Plan, length: int, watch: Watcher) -> list[Tensor]:
+    """Replay the steps of a plan without values, for batches of a length; return the stand-ins of its state."""
+    program, tensors = _require_stateless(plan)
     forms = [_form_of(tensor, is_parameter=False) for tensor in tensors]
     moved = _rewrite(plan, forms, {id(tensor): place for place, tensor in enumerate(tensors)})
     shapes = [[length if side == -1 else side for side in known.shape] for known in moved.inputs]
     kinds = [known.dtype for known in moved.inputs]
     shadows = [torch.empty(shape, dtype=kind, device="meta") for shape, kind in zip(shapes, kinds, strict=True)]
-    try:
-        Loss(moved, len(program.inputs)).rehearse(shadows)
-    except Exception:  # noqa: BLE001  # it is recorded for this length, which shows the errors of the function itself
-        return False
-    return True
+    Loss(moved, len(program.inputs)).rehearse(shadows, watch)
+    return shadows[: len(tensors)]
 
 
 def _digest(tensors: Sequence[Tensor]) -> int:
@@ -255,14 +268,17 @@ def _combine(model: nn.Module, cover: Cover, weights: Recorded | None) -> Record
     used: dict[int, Tensor] = {}
     written: set[int] = set()
     for plan in cover.plans:
-        program, tensors = _require_stateless(plan)
+        _, tensors = _require_stateless(plan)
         used.update({id(tensor): tensor for tensor in tensors})
-        written |= {id(tensors[place]) for place in _find_written(program)}
+        if weights is None:
+            written |= {id(tensors[place]) for place in _find_written(plan, cover.find_length(plan))}
     if weights is None:
         parameters = _find_parameters(model, used)
-        moving = [buffer for buffer in model.buffers() if id(buffer) in used and id(buffer) in written]
+        frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+        moving = [tensor for tensor in (*model.buffers(), *frozen) if id(tensor) in used and id(tensor) in written]
         _require_numbers(moving)
-        trained = [*parameters, *sorted(moving, key=lambda buffer: not buffer.is_floating_point())]
+        _require_part_of_model(written - set(map(id, (*parameters, *moving))))
+        trained = [*parameters, *sorted(moving, key=lambda tensor: not tensor.is_floating_point())]
         count = len(parameters)
     else:
         trained, count = weights.trained, weights.parameters
@@ -304,6 +320,15 @@ def _require_numbers(moving: Sequence[Tensor]) -> None:
             raise FederatedError.trainer(why, "use real numbers, which are averaged")
 
 
+def _require_part_of_model(others: set[int]) -> None:
+    """Raise if training changes other tensors, which each worker would forget after a round."""
+    if others:
+        raise FederatedError.trainer(
+            "the model or the loss changes a tensor that is neither a parameter nor a buffer of the model",
+            "register it as a buffer there, which workers combine and keep, or do not change it, e.g. `teacher.eval()`",
+        )
+
+
 def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
     recording = plan.recording
     if recording is None or len(recording.program.routines) > 1 or recording.program.made:
@@ -313,15 +338,29 @@ def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
     return recording.program, recording.tensors
 
 
-def _find_written(program: Program) -> set[int]:
-    found = set()
+def _find_written(plan: Plan, length: int) -> set[int]:
+    """Return the places of the state that the steps change, also through views."""
+    program, _ = _require_stateless(plan)
+    found: set[int] = set()
     for step in program.routines[-1].steps:
-        if step.framework:
-            for target in look_up(step).targets(step.args, step.kwargs):
-                place = target.number - len(program.inputs) if type(target) is Slot else -1
-                if 0 <= place < len(program.state):
-                    found.add(place)
+        for target in look_up(step).targets(step.args, step.kwargs) if step.framework else ():
+            place = target.number - len(program.inputs) if type(target) is Slot else -1
+            if 0 <= place < len(program.state):
+                found.add(place)
+    memory: set[int] = set()
+
+    def watch(operation: Operation, args: Args, kwargs: Kwargs) -> None:
+        targets = () if operation.op is None else operation.op.targets(args, kwargs)
+        memory.update([_memory_of(target) for target in targets if isinstance(target, torch.Tensor)])
+
+    with suppress(Exception):  # Some operations do not run without values.
+        shadows = _rehearse_plan(plan, length, watch)
+        found.update([place for place, shadow in enumerate(shadows) if _memory_of(shadow) in memory])
     return found
+
+
+def _memory_of(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _form_of(tensor: Tensor, is_parameter: bool) -> Form:
@@ -355,6 +394,9 @@ def _rewrite(plan: Plan, forms: list[Form], places: dict[int, int]) -> Program:
 # --- replaying
 
 
+Watcher = Callable[[Operation, Args, Kwargs], None]
+
+
 class Loss:
     """A program that a worker has checked, ready to be replayed on tensors."""
 
@@ -378,22 +420,29 @@ class Loss:
         """Replay the steps, and return the answer."""
         return replay(self.program, tensors)
 
-    def rehearse(self, tensors: Sequence[Nested]) -> Nested:
-        """Replay the steps where the tensors are, on any device; raise if the form of a result depends on values."""
+    def rehearse(self, tensors: Sequence[Nested], watch: Watcher | None = None) -> Nested:
+        """Replay the steps where the tensors are, on any device; raise if the form of a result depends on values.
+
+        ``watch`` receives each operation with its arguments.
+        """
         device = tensors[0].device
         with device:
-            return replay(self.program, tensors, partial(self._rehearse, device))
+            return replay(self.program, tensors, partial(self._rehearse, device, watch))
 
     def run_stacked(self, tensors: Sequence[Nested]) -> Nested:
         """Replay the steps within ``vmap``, with kernels that are faster there."""
         return replay(self.program, tensors, _run_stacked)
 
-    def _rehearse(self, device: torch.device, operation: Operation, operands: Sequence[Nested]) -> Nested:
+    def _rehearse(
+        self, device: torch.device, watch: Watcher | None, operation: Operation, operands: Sequence[Nested]
+    ) -> Nested:
         args, kwargs = fill(operation, read(operation, operands))
         if operation.op is not None and operation.op.disclosure(args, kwargs) != "nothing":
             raise FederatedError.plan(self.program.name, f"the form of {operation.op.name!r} depends on values")
         place = partial(_place, device)
         args, kwargs = map_leaves(place, (args, kwargs))
+        if watch is not None:
+            watch(operation, args, kwargs)
         return clear(operation, map_leaves(place, operation.run(*args, **kwargs)))
 
 
@@ -451,6 +500,8 @@ def _find_fault(step: Step, framework: FrameworkAttributes, of_model: int) -> Fa
     if step.framework != framework.ALIAS:
         return f"it uses {step.framework!r}", _COMPUTE
     op = look_up(step)
+    if (op.attr, op.spelling) == ("data", "setter"):
+        return f"{op.name!r} replaces a tensor", "change it in place, e.g. `p.data.copy_(new)`"
     if op.accumulates or op.retains or (op.alters_autograd and not _requires_gradient(op, step, of_model)):
         return f"{op.name!r} changes gradients", _DIFFERENTIATE
     return (f"{op.name!r} may read other memory", f"use `{op.instead}`") if op.reads_beyond else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from syft_core.display import Display, Nowhere, Terminal, find_display
 from syft_torch.federated.history import Row, write_number
 
@@ -16,8 +18,10 @@ class RunLine:
     def update(self, row: Row) -> None:
         """Show a round."""
         found = "".join([f"  {name} {write_number(value)}" for name, value in row.evaluation.items()])
+        found += f"  ({row.privacy})" if row.privacy else ""
+        loss = "-" if isnan(row.loss) else f"{row.loss:.4f}"
         out = f", {len(row.left_out)} left out" if row.left_out else ""
-        text = f"round {row.round}/{self._last}  loss {row.loss:.4f}{f'  evaluated:{found}' if found else ''}"
+        text = f"round {row.round}/{self._last}  loss {loss}{f'  evaluated:{found}' if found else ''}"
         self._display.show(f"{text}  {len(row.workers)} workers{out}  {row.seconds:.1f} s")
 
     def end(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -30,17 +30,26 @@ class Collected:
     expected: int
     """Number of updates if no worker failed."""
 
+    @property
+    def workers(self) -> list[Id]:
+        """The workers whose results are used."""
+        return [update.worker for update in self.updates]
+
     def require(self, number: int, needed: int) -> None:
-        """Raise unless there are as many updates as a round needs."""
-        if len(self.updates) < needed:
-            reasons = "; ".join([f"{worker}: {why}" for worker, why in list(self.left_out.items())[:3]])
-            raise FederatedError.few_results(number, len(self.updates), needed, reasons)
+        """Raise unless there are the results of as many workers as a round needs."""
+        if not self.updates or len(self.workers) < needed:
+            raise FederatedError.few_results(number, len(self.workers), needed, write_reasons(self.left_out))
 
     def describe(self, number: int, seconds: float) -> Row:
         """Return the row of the history for the round."""
         samples = sum(update.samples for update in self.updates)
         loss = sum(update.loss * update.samples for update in self.updates) / samples
-        return Row(number, loss, [update.worker for update in self.updates], self.left_out, samples, seconds)
+        return Row(number, loss, self.workers, self.left_out, samples, seconds)
+
+
+def write_reasons(left_out: Mapping[Id, str]) -> str:
+    """Return why workers are missing, for an error."""
+    return "; ".join([f"{worker}: {why}" for worker, why in list(left_out.items())[:3]])
 
 
 class MakeTask(Protocol):

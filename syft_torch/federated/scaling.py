@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 
 from syft_core.values import Tensor
+from syft_torch.federated.arranging import Half, Scale, arrange_there
 from syft_torch.federated.dataset import FederatedDataset
 from syft_torch.federated.errors import FederatedError
-from syft_torch.federated.sums import sum_columns
+from syft_torch.federated.statistics import find_moments
+from syft_torch.federated.sums import Aggregation
 
 
 @dataclass(frozen=True)
@@ -23,18 +24,23 @@ class Scaling:
     samples: int
 
     @classmethod
-    def fit(cls, data: FederatedDataset, reason: str = "", patience: float = 600.0) -> Scaling:
-        """Compute both from one sum per worker: count, sum and squares of each column; missing values do not count.
+    def fit(
+        cls,
+        data: FederatedDataset,
+        aggregation: Aggregation | None = None,
+        reason: str = "",
+        patience: float = 600.0,
+    ) -> Scaling:
+        """Compute both from the count, the sum and the squares of each column; missing values do not count.
 
-        On private data, the sums leave if their owner allows it: with ``reason``, each owner is asked, and has
-        ``patience`` seconds to decide.
+        On private data, these sums leave if their owner allows it, see ``fl.sum``.
         """
         _require_federated(data)
-        count, mean, squares = sum_columns([dataset.inputs[0] for dataset in data], reason, patience)
-        deviation = (squares / count).sqrt()
+        found = find_moments(data, aggregation, reason, patience)
+        deviation = (found.squares / found.count).sqrt()
         dtype = torch.get_default_dtype()
         # A column with a single value stays 0.
-        return cls(mean.to(dtype), deviation.where(deviation > 0, 1.0).to(dtype), int(count.max()))
+        return cls(found.mean.to(dtype), deviation.where(deviation > 0, 1.0).to(dtype), int(found.count.max()))
 
     def apply(self, data: FederatedDataset) -> FederatedDataset:
         """Return the data with scaled inputs, on the same workers."""
@@ -42,8 +48,8 @@ class Scaling:
         return FederatedDataset([dataset.derive(self._scale) for dataset in data])
 
     def _scale(self, inputs: Tensor, *others: Tensor) -> list[Tensor]:
-        place = inputs.location
-        return [(inputs - self.mean.send(place)) / self.deviation.send(place), *others]
+        step = Scale(torch.stack([self.mean, self.deviation]))
+        return [*arrange_there(step, [inputs]), *others]
 
 
 def train_test_split(
@@ -51,7 +57,9 @@ def train_test_split(
 ) -> tuple[FederatedDataset, FederatedDataset]:
     """Split the rows on every worker at random; return the training data and the test data.
 
-    The same seed gives the same split, which differs between workers.
+    A worker draws the rows of private data itself, once for each dataset: the split is the same again whatever the
+    ``seed``, and another share is refused, because two shares could be compared. Of other data, the same seed gives the
+    same split, which differs between workers.
     """
     _require_federated(data)
     if not 0 < test_size < 1:
@@ -59,11 +67,11 @@ def train_test_split(
     for worker in data.workers:
         if any(not 0 < round(len(dataset) * test_size) < len(dataset) for dataset in data.by_worker[worker]):
             raise FederatedError.small_split(worker, test_size)
-    halves = [
-        FederatedDataset([dataset.derive(partial(_choose_rows, test_size, seed, is_test)) for dataset in data])
-        for is_test in (False, True)
+    steps = [Half(test_size, is_test, seed) for is_test in (False, True)]
+    training, testing = [
+        FederatedDataset([dataset.derive(partial(_take_half, step)) for dataset in data]) for step in steps
     ]
-    return halves[0], halves[1]
+    return training, testing
 
 
 def _require_federated(data: object) -> None:
@@ -71,10 +79,5 @@ def _require_federated(data: object) -> None:
         raise FederatedError.not_federated(type(data).__name__)
 
 
-def _choose_rows(test_size: float, seed: int, is_test: bool, *parts: Tensor) -> list[Tensor]:
-    worker, rows = parts[-1].location, len(parts[-1])
-    digest = hashlib.sha256(f"{seed}/{worker.id}".encode()).digest()
-    order = torch.randperm(rows, generator=torch.Generator().manual_seed(int.from_bytes(digest[:7], "big")))
-    split = round(rows * test_size)
-    chosen = (order[:split] if is_test else order[split:]).sort().values.send(worker)
-    return [part.index_select(0, chosen) for part in parts]
+def _take_half(step: Half, *parts: Tensor) -> list[Tensor]:
+    return arrange_there(step, parts)

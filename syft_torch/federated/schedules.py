@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from math import isnan
 
 from torch import nn, optim
 
@@ -52,6 +53,9 @@ class RoundOptimizer:
         if self._scheduler is None:
             return
         takes_loss = "metrics" in inspect.signature(self._scheduler.step).parameters
+        if takes_loss and isnan(loss):
+            advice = "use one that counts rounds, e.g. `optim.lr_scheduler.StepLR`"
+            raise FederatedError.privacy("the scheduler reads the loss, which workers do not return", advice)
         with warnings.catch_warnings():  # The optimizer makes its steps on the workers.
             warnings.filterwarnings("ignore", r"Detected call of `lr_scheduler\.step\(\)` before", UserWarning)
             self._scheduler.step(*[loss] * takes_loss)

@@ -1,39 +1,23 @@
-"""Sums over workers: each worker computes its own, and only that leaves it, under the rules of its owner."""
+"""Fetch results that may leave, and ask owners for those that may not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import torch
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from syft_core.exceptions import GetNotPermittedError
+from syft_core.peer import Id
 from syft_core.tensors.private import remove_restriction
 from syft_core.values import Nested, Tensor
-from syft_torch.federated.errors import FederatedError
 from syft_worker.desk.errors import ReleasePendingError
 from syft_worker.desk.handle import RequestHandle
 
 
-def sum_columns(inputs: Sequence[Tensor], reason: str, patience: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return how many values each input column has on all workers, their mean, and their squared deviations."""
-    sums = list(map(_sum_up, inputs))
-    (count, mean, squares), *rest = fetch_released(sums, reason, patience)
-    for more, other, others in rest:
-        total = (count + more).clamp(min=1)
-        shift = other - mean
-        mean = mean + shift * more / total
-        squares = squares + others + shift**2 * count * more / total
-        count = count + more
-    if not (mean.isfinite() & squares.isfinite()).all():
-        raise FederatedError.infinite()
-    return count, mean, squares
+class Aggregation(Protocol):
+    """What sums results over workers, so that only the sum can be read: ``fl.SecureAggregation``."""
 
-
-def _sum_up(inputs: Tensor) -> Tensor:
-    values = inputs.to(torch.float64)
-    count = values.isnan().logical_not().sum(0).to(torch.float64)
-    mean = values.nansum(0) / count.clamp(min=1)
-    return torch.stack([count, mean, ((values - mean) ** 2).nansum(0)])
+    def sum_up(self, results: Mapping[Id, Tensor]) -> Tensor:
+        """Return the sum of flat tensors, one on each worker."""
 
 
 def fetch_released(pointers: Sequence[Tensor], reason: str, patience: float) -> list[Tensor]:

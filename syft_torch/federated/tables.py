@@ -1,17 +1,15 @@
-"""Tables on workers: check that all have the same columns, and select inputs and targets from them."""
+"""Tables on workers: check that all have the same columns, and find what takes the place of missing values."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
-
-import torch
 
 from syft_core.peer import Id
 from syft_core.tensors.schema import Column, Schema
-from syft_core.values import Nested, Tensor
+from syft_core.values import Nested
+from syft_torch.federated.arranging import Columns
 from syft_torch.federated.errors import FederatedError
 
 Missing: TypeAlias = "float | Mapping[str, float] | str | None"
@@ -90,52 +88,11 @@ def _find_gaps(found: Sequence[tuple[Id, Schema]], names: Sequence[str]) -> tupl
     return gaps, {column.name for _, column in columns if column.type == "category"}
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which columns of a table are inputs and targets, and in which form."""
-
-    names: tuple[str, ...]
-    label: str
-    fill: list[float] | None
-    one_hot: bool = False
-    """Whether a category becomes a column of zeros and ones for each of its values."""
-
-    def take(self, table: Tensor) -> list[Tensor]:
-        """Return the inputs and the targets: floats, and class numbers unless the label is real."""
-        dtype = torch.get_default_dtype()
-        inputs = table[list(self.names)].to(dtype)
-        (label,) = table.schema.choose([self.label]).columns
-        targets = table[self.label].to(dtype if label.type == "real" else torch.int64)
-        if self.fill is not None:
-            inputs = fill_in(inputs, torch.tensor(self.fill, dtype=dtype))
-        return [self._spread(inputs, table.schema), targets]
-
-    def name_inputs(self, schema: Schema) -> list[str]:
-        """Return the names of the columns of the inputs."""
-        return [name for column in schema.choose(self.names).columns for name in self._name(column)]
-
-    def _name(self, column: Column) -> list[str]:
-        values = self._list_values(column)
-        return [column.name] if values is None else [f"{column.name}={value}" for value in values]
-
-    def _list_values(self, column: Column) -> tuple[str, ...] | None:
-        return column.categories if self.one_hot and column.type == "category" else None
-
-    def _spread(self, inputs: Tensor, schema: Schema) -> Tensor:
-        """Replace each category by a column of zeros and ones for each of its values; all are zero if it is missing."""
-        columns = schema.choose(self.names).columns
-        if not any(map(self._list_values, columns)):
-            return inputs
-        parts = []
-        for place, column in enumerate(columns):
-            part, values = inputs[:, place : place + 1], self._list_values(column)
-            if values is not None:
-                numbers = torch.arange(len(values), dtype=inputs.dtype).send(inputs.location)
-                part = (part == numbers).to(inputs.dtype)
-            parts.append(part)
-        return torch.cat(parts, dim=1)
+def name_inputs(step: Columns, schema: Schema) -> list[str]:
+    """Return the names of the inputs that a worker makes of a table."""
+    return [name for column in schema.choose(step.inputs).columns for name in _name(step, column)]
 
 
-def fill_in(inputs: Tensor, numbers: Tensor) -> Tensor:
-    """Put a number for each column in place of missing values, on the worker."""
-    return torch.where(inputs.isnan(), numbers.send(inputs.location), inputs)
+def _name(step: Columns, column: Column) -> list[str]:
+    values = step.list_values(column)
+    return [column.name] if values is None else [f"{column.name}={value}" for value in values]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 from torch import nn, optim
@@ -15,7 +15,7 @@ from torch import nn, optim
 from syft_core.peer import Id
 from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
-from syft_torch.federated.arguments import require_arguments, require_options, require_sizes
+from syft_torch.federated.arguments import require_arguments, require_options, require_privacy, require_sizes
 from syft_torch.federated.asynchronous import make_rounds
 from syft_torch.federated.clients import Client, Job, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
@@ -29,12 +29,18 @@ from syft_torch.federated.hosted import choose_engine
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
+from syft_torch.federated.private_steps.accounting import write_epsilon
+from syft_torch.federated.private_steps.loop import require_apart
+from syft_torch.federated.private_steps.sample_dp import SampleDP
 from syft_torch.federated.progress import RunLine
 from syft_torch.federated.recorded_model import RecordedModel
 from syft_torch.federated.reports import write_report
 from syft_torch.federated.schedules import RoundOptimizer
 from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import FedAvg, Strategy, require_ageless, require_updates, uses_mean
+
+if TYPE_CHECKING:
+    from syft_torch.federated.aggregation import SecureAggregation
 
 
 class FederatedTrainer:
@@ -53,6 +59,9 @@ class FederatedTrainer:
         epochs: how often a worker goes through its data in a round.
         batch_size: how many samples a batch has; None means all of a worker.
         options: everything else: ``fl.Options(clip=1.0, seed=3)``.
+        aggregation: how results are summed so that no single one leaves its worker:
+            ``fl.SecureAggregation(study="icu")``.
+        privacy: an ``fl.SampleDP``: workers clip the gradient of each sample, add noise, and return no loss.
         misplaced: options that were passed here are refused.
 
     """
@@ -67,12 +76,15 @@ class FederatedTrainer:
         epochs: int = 1,
         batch_size: int | None = 32,
         options: Options | None = None,
+        aggregation: SecureAggregation | None = None,
+        privacy: SampleDP | None = None,
         **misplaced: NoReturn,
     ) -> None:
         self.options = require_options(options, misplaced)
         strategy = FedAvg() if strategy is None else strategy
         require_arguments(model, loss, data, strategy)
         require_sizes(epochs, batch_size)
+        require_privacy(privacy, data, self.options)
         self.model, self.loss, self.data, self.strategy = model, loss, data, strategy
         self.history = History()
         self._departures, self._watch = Departures(), Watch()
@@ -80,13 +92,15 @@ class FederatedTrainer:
         """Held while the trainer trains."""
         self.clients = make_clients(data)
         self.clients_per_round = self.options.count_clients(len(self.clients))
-        self._rounds = make_rounds(self.options, self.clients)
+        self.aggregation = aggregation
+        self._rounds = make_rounds(self.options, self.clients, strategy, aggregation)
         if self.options.buffer is not None:
             require_ageless(strategy)
         self._forms = DataForms(self.clients)
         self._settings = Settings(
             epochs, batch_size, clip=self.options.clip, clip_grad=self.options.clip_grad,
             drop_last=self.options.drop_last, proximal=float(strategy.proximal),
+            privacy=privacy,
         )  # fmt: skip
         self._evaluation: Evaluation | None = None
         self._record()
@@ -102,7 +116,8 @@ class FederatedTrainer:
     def _record(self) -> None:
         lengths = self._forms.find_lengths(self._settings)
         self._recorded = RecordedModel(self.model, self.loss, self._forms.parts, lengths)
-        self._acceptance = Acceptance(self._recorded.layout, self.options.max_norm)
+        has_losses = self._settings.privacy is None
+        self._acceptance = Acceptance(self._recorded.layout, self.options.max_norm, has_losses)
         self._measurements = Measurements()
 
     def _make_job(self) -> Job:
@@ -113,6 +128,7 @@ class FederatedTrainer:
         return Job(recorded.programs, recorded.fixed, settings, parts, *asking, self._departures)
 
     def _make_engine(self) -> Engine:
+        require_apart(self._job.train, len(self._job.fixed), self._job.parts, self._job.settings)
         sums = uses_mean(self.strategy)
         return choose_engine(self._job, self._acceptance, self.options, sums, self.clients, self.data)
 
@@ -214,7 +230,12 @@ class FederatedTrainer:
         found = self._rounds.collect(number, self._engine, self._acceptance, self._make_task, recorded.read_weights)
         found.require(number, max(self.options.count_needed(found.expected), self.strategy.needed, 1))
         recorded.combine(self.strategy, found.weights, found.updates)
-        return found.describe(number, time.perf_counter() - began)
+        if self.aggregation is not None:
+            self._departures.add_sum(found.workers)
+        row = found.describe(number, time.perf_counter() - began)
+        if (privacy := self._settings.privacy) is not None:
+            row.epsilon, row.delta = self._departures.find_epsilon(privacy.delta), privacy.delta
+        return row
 
     def _make_task(self, client: Client, weights: Callable[[], Tensor], number: int, turn: int = 0) -> Assignment:
         correction, total = self.strategy.correct(client.id), self._recorded.layout.total
@@ -254,7 +275,13 @@ class FederatedTrainer:
         all samples of a worker leave it; one whose sums are not finite is left out.
         """
         weights = self.weights
-        self._evaluation = self._survey(data, metrics).run(weights, self.options, self._departures)
+        survey = self._survey(data, metrics)
+        if self.aggregation is None:
+            self._evaluation = survey.run(weights, self.options, self._departures)
+        else:
+            self._evaluation = survey.sum(weights, self.options, self._departures, self.aggregation)
+        if (privacy := self._settings.privacy) is not None:
+            self._evaluation.privacy = f"trained with {self._describe_spent(privacy)}"
         return self._evaluation
 
     def _survey(self, data: FederatedDataset | Population | None, metrics: Mapping[str, Function] | None) -> Survey:
@@ -263,6 +290,12 @@ class FederatedTrainer:
         functions = {"loss": self.loss, **(choose_metrics(forms.parts) if metrics is None else metrics)}
         measured = self._measurements.find(self.model, functions, forms, self._recorded.recorded)
         return Survey(clients, functions, *measured)
+
+    def evidence(self, path: str | Path) -> None:
+        """Write what the workers have signed for each sum to a file; ``syft-core verify`` checks it, without them."""
+        if self.aggregation is None:
+            raise FederatedError.trainer("its results were not summed", "pass `aggregation=fl.SecureAggregation(...)`")
+        self.aggregation.write_evidence(path)
 
     def report(self, path: str | Path) -> None:
         """Write a page: settings, losses and metrics by round, who took part, the last evaluation, and what left."""
@@ -273,15 +306,24 @@ class FederatedTrainer:
             "per round": self.clients_per_round,
             "strategy": repr(self.strategy),
             "engine": self._engine.name,
+            **({} if self.aggregation is None else {"aggregation": repr(self.aggregation)}),
         }
+        if (privacy := self._settings.privacy) is not None:
+            facts["privacy"] = f"{privacy}: {self._describe_spent(privacy)}"
         write_report(path, facts, self._job.settings, self.history, self._evaluation, self._departures)
+
+    def _describe_spent(self, privacy: SampleDP) -> str:
+        spent = write_epsilon(self._departures.find_epsilon(privacy.delta), privacy.delta)
+        return f"{spent}, the largest of all workers, for a record left out"
 
     def _identify(self) -> Kwargs:
         return {**self._recorded.identify(), "strategy": type(self.strategy).__name__, "seed": self.options.seed}
 
     def _save(self, path: Path) -> None:
         weights, departures = self._recorded.read_weights(), self._departures.dump()
-        run = checkpoints.RunState(weights, self.history, departures, self._rounds.starts, self._watch.best_weights)
+        evidence = () if self.aggregation is None else self.aggregation.evidence
+        done = self.history, departures, self._rounds.starts, self._watch.best_weights
+        run = checkpoints.RunState(weights, *done, evidence)
         checkpoints.save_run(path, self._identify(), self.strategy, run)
 
     def _restore(self, path: Path, done: int) -> None:
@@ -290,6 +332,8 @@ class FederatedTrainer:
         self._recorded.set_weights(run.weights)
         self.history.rows, self._rounds.starts = run.history.rows, run.starts
         self._departures.load(run.departures)
+        if self.aggregation is not None:
+            self.aggregation.restore(run.evidence)
         self._watch.begin(self.history.rows[done:], run.best)
         self._schedule.begin(self.history.losses)
         self._refresh()

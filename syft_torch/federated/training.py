@@ -12,33 +12,44 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
+from weakref import ref
 
 import torch
 
 from syft_core.exceptions import OperandChangedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.facts import Facts
+from syft_core.hook.rules import leaves
 from syft_core.hook.signatures import Memo, note, signature_of
 from syft_core.messages import MessageFacts
 from syft_core.peer import Peer
 from syft_core.plans.program import Program
 from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.derivations import CORRECTION, WEIGHTS, Derivation
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import lineage_of
+from syft_core.workers.party.store import Stored, lineage_of
 from syft_core.workers.party.worker import Worker
-from syft_core.workers.road.changes import change_count
+from syft_core.workers.road.derivation import derive_program, describe_arguments
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import change_count
 from syft_core.workers.road.procedure import execute
+from syft_core.workers.seeing.ledger import join_sources
 from syft_core.workers.seeing.permissions import require_permission
 from syft_torch.federated import loops, optimizers
 from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.joint import Company, Joinable, Member
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
+from syft_torch.federated.makers import describe_loop, describe_operands
 from syft_torch.federated.memory import measure_peak
+from syft_torch.federated.private_steps.accounting import require_accounting
+from syft_torch.federated.private_steps.charges import Charges
+from syft_torch.federated.private_steps.loop import PrivateSteps
 
 MAX_OPERATIONS, MAX_BYTES = 16, 1 << 26
 """Maximum number of losses, with their settings, that a process remembers, and maximum bytes of their plans."""
+_NOISE_STATES = 12
+"""Number of tensors of the size of the weights that a step with noise needs, in float32."""
 
 
 def _describe(text: str) -> MessageFacts:
@@ -145,6 +156,7 @@ def _handle(worker: Worker, message: OnData, sender: Peer, correction: Tensor, s
     execution.lineage = lineage_of(execution.parents)
     operation.require_operands(execution)
     operation.require_reviewed(execution)
+    operation.require_whole(execution)
     if company is not None and not operation.may_join(execution):
         company.decline(message)
         return None
@@ -192,6 +204,7 @@ class LoopOp:
         self.settings = Settings.read(message.settings)
         self.task = Recipe(self.losses, self.shape, self.settings)
         self._require_model()
+        self.private = self._make_private()
         self._unreviewed = [op for loss in self.losses for op in loss.unreviewed]
         facts = Facts(
             writes=frozenset(),
@@ -221,6 +234,16 @@ class LoopOp:
         if len(set(places)) < len(places) or not all(0 <= place < count for place in places) or not places:
             raise FederatedError.settings("groups", "does not name each parameter once")
         optimizers.require_valid(self.settings.optimizer, self.settings.groups)
+
+    def _make_private(self) -> PrivateSteps | None:
+        """Return the loop with clipping and noise, if it is asked for and the loss can be used with it."""
+        privacy = self.settings.privacy
+        if privacy is None:
+            return None
+        if not self.is_training:
+            raise FederatedError.settings("privacy", "is for training, not for evaluating")
+        require_accounting()
+        return PrivateSteps(self.losses, self.shape, self.settings, privacy)
 
     def require_operands(self, execution: Execution) -> None:
         """Raise unless weights and data are plain tensors of the recorded forms; needs no values."""
@@ -269,7 +292,8 @@ class LoopOp:
         Random numbers and running statistics would differ from those of the worker alone.
         """
         has_statistics = len(self.shape.forms) > len(self.shape.parameters)
-        return self.is_training and not (execution.status & RESTRICTED or self.op.random or has_statistics)
+        is_alike = not (execution.status & RESTRICTED or self.op.random or has_statistics)
+        return self.is_training and self.private is None and is_alike
 
     def recall(self, signature: tuple[object, ...]) -> Memo:
         """Return the memo of a signature."""
@@ -286,6 +310,7 @@ class LoopOp:
             step = note(self._memory, key, measure_peak(self.rehearse, args))
         size: int = sum(tensor.nbytes for tensor in data)
         states = optimizers.count_states(self.settings.optimizer, self.settings.groups)
+        states += 0 if self.private is None else _NOISE_STATES
         return step + 8 * sum(key) + min(size, loops.MAX_BLOCK) + states * int(weights.nbytes)
 
     def rehearse(self, weights: Tensor, correction: Tensor | None, *tensors: Tensor) -> Nested:
@@ -293,6 +318,9 @@ class LoopOp:
         fixed, parts = self._arrange(tensors)
         values = self.shape.layout.split_apart(weights.detach().clone())
         found = None
+        if self.private is not None:
+            self.private.rehearse(values, fixed, parts)
+            return torch.zeros_like(weights), torch.zeros((), dtype=torch.float64, device=weights.device)
         for length in self.task.lengths(len(parts[0])):
             batch = [part[:length].clone() for part in parts]
             trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
@@ -322,6 +350,10 @@ class LoopOp:
         weights, correction, *tensors = execution.args
         weights, correction = self._copy_stored(execution, weights), self._copy_stored(execution, correction)
         fixed, parts = self._arrange(tensors)
+        privacy = self._charge(execution, sum(map(len, parts[:1])))
+        if execution.status & RESTRICTED:
+            seed = None if execution.seed is None else torch.tensor(execution.seed)
+            execution.derivation = self._describe(execution, (weights, correction, *fixed, seed), privacy)
         if execution.company is not None and self.may_join(execution):
             member = Member(
                 execution.worker, execution.peer, self.task, weights, fixed, parts, execution.seed, correction
@@ -333,11 +365,87 @@ class LoopOp:
             self._require_unchanged(execution, versions)
 
         turns = loops.Turns(yield_turn, self._protect_generator(execution))
-        if self.is_training:
+        if self.private is not None:
+            loop = self.private.train(weights, fixed, parts, correction)
+        elif self.is_training:
             loop = loops.train(self.task, weights, fixed, parts, execution.seed, correction, turns.rest)
         else:
             loop = loops.evaluate(self.task, weights, fixed, parts)
         return turns.run(loop)
+
+    def require_whole(self, execution: Execution) -> None:
+        """Raise if a record that is left out could change more than its own row of the data."""
+        if self.private is None or not execution.status & RESTRICTED:
+            return
+        if not all(operand.is_whole for operand in describe_operands(execution, self._find_datasets(execution))):
+            why = "it would train on data that is not as its owner has published it, or is used twice"
+            advice = "use published objects, each once; let the worker choose columns, scale and split"
+            raise FederatedError.operands(str(execution.worker.id), why, advice)
+
+    def _find_datasets(self, execution: Execution) -> list[Args]:
+        data = execution.args[2 + self.fixed :]
+        return [data[start : start + self.parts] for start in range(0, len(data), self.parts)]
+
+    def _charge(self, execution: _Execution, samples: int) -> Nested:
+        """Charge a private training to its data before its first step; return the description of its noise."""
+        privacy = self.settings.privacy
+        if privacy is None or self.private is None:
+            return None
+        self.require_whole(execution)
+        charges = execution.worker.part(Charges)
+        sources = join_sources(self._find_parents(execution))
+        return charges.charge(execution.peer, execution.result, sources, privacy, self.private.draws(samples))
+
+    def _find_parents(self, execution: Execution) -> list[Stored]:
+        """Return the stored objects of the data."""
+        data = execution.args[2 + self.fixed :]
+        pairs = zip(execution.parents, execution.operands, strict=True)
+        return [parent for parent, operand in pairs if any(operand is part for part in data)]
+
+    def _describe(self, execution: _Execution, supplied: Sequence[Tensor | None], privacy: Nested) -> Derivation:
+        """Return how the results are computed: by which program, on which data, from what the sender supplied."""
+        datasets = self._find_datasets(execution)
+        lengths = [len(dataset[0]) for dataset in datasets]
+        used = sum(lengths) if self.private is not None else self.settings.divide(sum(lengths)).end
+        described = {
+            "parameters": self.shape.layout.parameters,
+            "samples": used,
+            "weighted": self.is_training,
+            "clip": self.settings.clip,
+            "privacy": privacy,
+        }
+        program = (
+            "train" if self.is_training else "evaluate",
+            tuple(digests.of(loss.program) for loss in self.losses),
+            (self.parts, self.fixed, len(self.shape.parameters)),
+            tuple(sorted(self.settings.write().items())),
+            execution.seed is not None,
+        )
+        maker = describe_loop(execution, program, supplied, described, datasets)
+        given = [WEIGHTS, *([CORRECTION] if execution.args[1] is not None else [])]
+        given += [f"fixed {place}" for place in range(1, self.fixed + 1)]
+        roles = [*given, *[""] * (len(execution.args) - 2 - self.fixed)]
+        return derive_program(maker, list(describe_arguments(execution)), roles, find_rerun=ref(self))
+
+    def find_length(self, rows: int) -> int:
+        """Return how many samples a batch has."""
+        return self.task.lengths(rows)[0]
+
+    def run_again(self, roles: Sequence[str], operands: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of one batch, or what is measured on it."""
+        weights, *tensors = [each for each, role in zip(operands, roles, strict=True) if role != CORRECTION]
+        fixed, parts = self._arrange(tensors)
+        length = self.find_length(len(parts[0]))
+        values = self.shape.layout.split_apart(weights.detach().clone())
+        trained = [values[place].requires_grad_(self.is_training) for place in self.shape.parameters]
+        with torch.set_grad_enabled(self.is_training):
+            found = self.task.find_loss(length)(
+                (*values, *[each.clone() for each in fixed], *[p[:length] for p in parts])
+            )
+        if not self.is_training:
+            return torch.cat([each.reshape(-1) for each in leaves(loops.measure(found, length))])
+        gradients = torch.autograd.grad(found, trained, allow_unused=True)
+        return torch.cat([each.reshape(-1) for each in gradients if each is not None])
 
     def _protect_generator(self, execution: _Execution) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a context for the random numbers of a turn.

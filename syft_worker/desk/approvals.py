@@ -27,9 +27,12 @@ from syft_core.registry import Registry
 from syft_core.values import Json, Table
 from syft_core.workers.party.store import MORE, Source, Sources
 from syft_core.workers.seeing.ledger import Grant
+from syft_worker.desk import programs
 from syft_worker.desk.errors import ApprovalError
 from syft_worker.desk.patterns import cover, describe_forms, parse_forms
+from syft_worker.desk.programs import NUMBERS_PER_ROW, ROWS_BEHIND, Computed, require_program
 from syft_worker.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
+from syft_worker.desk.rules_in_words import describe_any_program, shorten_programs
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
@@ -54,6 +57,10 @@ class Candidate(NamedTuple):
     peer: Peer
     forms: str
     sources: Sources
+    results: tuple[Computed, ...] = ()
+    """How the objects were computed that only a rule lets leave."""
+    free: tuple[str, ...] = ()
+    """The supplied inputs that may be anything, as the rule says."""
 
 
 class Uses:
@@ -101,7 +108,8 @@ class Condition:
 
     read: Callable[[Json], Json]
     refuse: Callable[[Json, Candidate, Uses], str | None]
-    text: Callable[[Json], str]
+    text: Callable[[Json, Mapping[str, Json]], str]
+    """Returns the condition in words, given all conditions of the rule."""
 
 
 CONDITIONS: Registry[str, Condition] = Registry("conditions", advice="choose another key")
@@ -129,6 +137,7 @@ class StandingApproval:
         """Return why something is not covered, or None."""
         if self.is_revoked:
             return "it was revoked"
+        candidate = candidate._replace(free=tuple(self.conditions.get("free", ())))
         for key, value in self.conditions.items():
             if (why := CONDITIONS[key].refuse(value, candidate, self.uses)) is not None:
                 return why
@@ -151,7 +160,8 @@ class StandingApproval:
 
     def describe(self) -> str:
         """Return the conditions in words."""
-        return "; ".join([CONDITIONS[key].text(value) for key, value in self.conditions.items()])
+        texts = [CONDITIONS[key].text(value, self.conditions) for key, value in self.conditions.items()]
+        return "; ".join(filter(None, texts))
 
     def to_table(self) -> Table:
         """Return the rule and its uses, as JSON can express them."""
@@ -422,7 +432,9 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
 
     own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
-    return {"user": request.peer.user or "", "form": request.forms, "computed_from": tags}
+    forms = ", ".join([result.form for result in request.results]) or request.forms
+    found = {"user": request.peer.user or "", "form": forms, "computed_from": tags}
+    return found | programs.suggest_program_conditions(request.results)
 
 
 def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
@@ -443,6 +455,18 @@ def read_conditions(name: str, table: Mapping[str, Json]) -> Table:
                 read[key] = condition.read(table[key])
             except ValueError as error:
                 raise ApprovalError.condition(name, f"{key} {error}") from None
+    return _complete(name, read)
+
+
+def _complete(name: str, read: Table) -> Table:
+    """Return conditions with those that a rule with programs has by default; raise if they contradict each other."""
+    try:
+        require_program(read)
+    except ValueError as error:
+        raise ApprovalError.condition(name, str(error)) from None
+    if "program" in read:
+        read = {"numbers_per_row": NUMBERS_PER_ROW, "rows_behind": ROWS_BEHIND, **read}
+        read = {key: read[key] for key in CONDITIONS if key in read}
     if read.get("per_day", 0) > read.get("count", float("inf")):
         raise ApprovalError.condition(name, f"per_day = {read['per_day']} contradicts count = {read['count']}")
     return read
@@ -546,11 +570,46 @@ def _to_moment(until: str) -> float:
 
 CONDITIONS.update(
     {
-        "user": Condition(_read_text, _refuse_user, lambda user: f"{user} may have"),
-        "form": Condition(_read_form, _refuse_form, describe_forms),
-        "computed_from": Condition(_read_tags, _refuse_sources, lambda tags: f"computed from {', '.join(tags)}"),
-        "count": Condition(_read_count, _refuse_count, lambda most: f"up to {most}"),
-        "per_day": Condition(_read_count, _refuse_day, lambda most: f"at most {most} within 24 hours"),
-        "until": Condition(_read_until, _refuse_late, lambda until: f"until {until}"),
+        "user": Condition(_read_text, _refuse_user, lambda user, _: f"{user} may have"),
+        "form": Condition(_read_form, _refuse_form, lambda form, _: describe_forms(form)),
+        "computed_from": Condition(_read_tags, _refuse_sources, lambda tags, _: f"computed from {', '.join(tags)}"),
+        "count": Condition(_read_count, _refuse_count, lambda most, _: f"up to {most}"),
+        "per_day": Condition(_read_count, _refuse_day, lambda most, _: f"at most {most} within 24 hours"),
+        "until": Condition(_read_until, _refuse_late, lambda until, _: f"until {until}"),
+        "any_program": Condition(
+            programs.read_true,
+            lambda _value, _candidate, _uses: None,
+            lambda _, conditions: f"by any program: {describe_any_program(conditions)}",
+        ),
+        "program": Condition(
+            programs.read_programs,
+            lambda wanted, candidate, _uses: programs.refuse_programs(wanted, candidate.results, candidate.free),
+            lambda wanted, _: f"by program {shorten_programs(wanted)}",
+        ),
+        "free": Condition(
+            programs.read_names,
+            lambda _names, _candidate, _uses: None,
+            lambda names, _: f"whatever their {' and '.join(names)} {'is' if len(names) == 1 else 'are'}",
+        ),
+        "samples": Condition(
+            _read_count,
+            lambda least, candidate, _uses: programs.refuse_few_samples(least, candidate.results),
+            lambda least, _: f"from at least {least:,} rows",
+        ),
+        "labels": Condition(
+            _read_text,
+            lambda labels, candidate, _uses: programs.refuse_other_labels(labels, candidate.results),
+            lambda labels, _: f"votes with noise on {labels} as loaded",
+        ),
+        "numbers_per_row": Condition(
+            programs.read_share,
+            lambda most, candidate, _uses: programs.refuse_many_numbers(most, candidate.results),
+            lambda most, _: f"at most {most:g} numbers for each row",
+        ),
+        "rows_behind": Condition(
+            programs.read_least,
+            lambda least, candidate, _uses: programs.refuse_few_rows(least, candidate.results),
+            lambda least, _: f"at least {least} rows behind each number" if least else "also numbers of single rows",
+        ),
     }
 )

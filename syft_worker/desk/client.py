@@ -63,6 +63,13 @@ class Desk:
         message = AddApproval(name, conditions, None if request is None else str(request))
         return dict(self.location.ask(message))
 
+    def approve_program(self, request: object, name: str, count: int, **conditions: Json) -> Table:
+        """Approve a request, and its program from now on, with a rule that may be used ``count`` times."""
+        rule = self.allow(name, request, count=count, **conditions)
+        if self.show(request)["state"] == "open":  # The rule may have settled it.
+            self.approve(request)
+        return rule
+
     def revoke(self, name: str) -> Table:
         """Revoke a rule."""
         return dict(self.location.ask(RevokeApproval(name)))

@@ -13,12 +13,14 @@ from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.status import ADDED
 from syft_core.workers.party.store import Stored
+from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.road.task import attribute
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import require_right_to_lease
 from syft_worker.desk.approvals import suggest_conditions
 from syft_worker.desk.comparison import compare
 from syft_worker.desk.errors import ReleaseError
+from syft_worker.desk.examination import measure_influence
 from syft_worker.desk.messages import (
     AddApproval,
     AskRelease,
@@ -30,6 +32,7 @@ from syft_worker.desk.messages import (
     RevokeApproval,
     ShowValues,
 )
+from syft_worker.desk.programs import PROGRAM_CONDITIONS, describe_check
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import MAX_OPEN, Decision, ReleaseRequest, ReleaseRequests, Requested, record_request
 from syft_worker.desk.summaries import summarize
@@ -67,7 +70,7 @@ def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
-        copy.id, copy.made_by = id, entry.made_by if message.attr is None else None
+        copy.id, copy.derivation = id, derivation_of_attribute(entry, message.attr)
         copy.mark(entry.status & ADDED)
         objects.append(Requested(ref(entry), message.attr, copy, label=_shorten(labels.get(id, ""))))
     parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
@@ -123,7 +126,15 @@ def review_requests(worker: BaseWorker, message: ReviewRequests, sender: Peer) -
 def describe_request(worker: BaseWorker, request: ReleaseRequest) -> Table:
     """Return a request, how often its user got something of the same form, and a rule that would cover it."""
     before = releases_of(worker).count_released(request)
-    return {**request.to_table(), "released_before": before, "rule": suggest_conditions(worker, request)}
+    return {
+        **request.to_table(),
+        "supplied": list(
+            dict.fromkeys([text for each in request.results for text in each.derivation.describe_inputs()])
+        ),
+        "checks": list(dict.fromkeys(map(describe_check, request.results))),
+        "released_before": before,
+        "rule": suggest_conditions(worker, request),
+    }
 
 
 def decide_request(worker: BaseWorker, message: DecideRequest, sender: Peer) -> Table:
@@ -150,6 +161,8 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
     releases = releases_of(worker)
     request = None if message.request is None else _requests_of(worker).find(message.request)
     conditions = {} if request is None else suggest_conditions(worker, request)
+    if message.conditions.get("any_program"):
+        conditions = {name: value for name, value in conditions.items() if name not in PROGRAM_CONDITIONS}
     conditions |= message.conditions
     if request is not None and not conditions["computed_from"]:
         raise ReleaseError.untagged(request.id, str(worker.id))
@@ -177,6 +190,12 @@ def look_at(worker: BaseWorker, request: ReleaseRequest, by: str) -> list[Table]
             "object": requested.name,
             **summarize(requested.copy, request.parties),
             **compare(worker, requested.copy),
+            **_describe_influence(requested.copy),
         }
         for requested in shown
     ]
+
+
+def _describe_influence(copy: Stored) -> Table:
+    """Return how much one row of the data changes a result: that depends on values, so it is for the owner alone."""
+    return {} if copy.derivation is None or copy.access is None else {"influence": measure_influence(copy.derivation)}

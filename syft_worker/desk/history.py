@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,6 +15,18 @@ MAX_COUNTED = 10_000
 """How many users, forms and sources are counted: peers choose the forms."""
 MAX_CLOSED = 1000
 """How many requests are remembered that were denied, fetched or lapsed; the file has all of them."""
+
+
+_MAKER = re.compile(r" of \w+\(.*?\)(?: among \d+ parties)?(?=, [A-Za-z_]\w*[\[>]|$)")
+
+
+def omit_makers(forms: str) -> str:
+    """Return forms without what has computed the objects.
+
+    >>> omit_makers("Tensor[3] of train(program=0123ab…, samples=9), Tensor[]")
+    'Tensor[3], Tensor[]'
+    """
+    return _MAKER.sub("", forms)
 
 
 def name_sources(names: Iterable[str]) -> str:
@@ -91,6 +104,7 @@ class ReleaseHistory:
 
     def _note_release(self, entry: Entry) -> None:
         """Note an object that was released; those of one release have entries after one another."""
+        entry = entry._replace(form=omit_makers(entry.form))
         last = self._last
         if last is not None and last.request == entry.request:
             self._last = last._replace(form=f"{last.form}, {entry.form}", names=(*last.names, *entry.names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from syft_core.peer import Id
 from syft_core.values import Json
 from syft_core.workers.party.worker import Worker
-from syft_worker.desk.approvals import StandingApproval, StandingApprovals
+from syft_worker.desk.approvals import StandingApproval, StandingApprovals, suggest_conditions
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import Decision, ReleaseRequest, ReleaseRequests
 
@@ -58,6 +58,21 @@ class WorkerDesk:
         """Add a rule; the conditions are those of ``[rules.NAME]`` in the configuration file."""
         with self._worker.lock:
             return releases_of(self._worker).approvals.add(name, conditions, by or _name_owner(self._worker))
+
+    def approve_program(
+        self, request: object, name: str, count: int, by: str | None = None, **conditions: Json
+    ) -> StandingApproval:
+        """Approve what a request asks for, and its program from now on, with a rule that may be used ``count`` times.
+
+        Further conditions replace those that follow from the request.
+        """
+        with self._worker.lock:
+            found = releases_of(self._worker).requests.find(request)
+            wanted = {**suggest_conditions(self._worker, found), "count": count, **conditions}
+            rule = self.allow(name, by, **wanted)
+            if found.state == "open":  # The rule may have settled it.
+                self.approve(found, by)
+            return rule
 
     def revoke(self, name: str, by: str | None = None) -> None:
         """Revoke a rule."""

@@ -11,7 +11,7 @@ from syft_core.workers.party.store import Sources
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import describe_value, split_failures, tags_of
 from syft_worker.desk.approvals import Candidate, StandingApproval, StandingApprovals
-from syft_worker.desk.history import Released, ReleaseHistory, name_sources
+from syft_worker.desk.history import Released, ReleaseHistory, name_sources, omit_makers
 from syft_worker.desk.requests import ReleaseRequest, ReleaseRequests
 
 RULE = "owner approves"
@@ -41,7 +41,7 @@ class Releases:
         left = [Candidate(each.peer, each.forms, each.lineage) for each in self.requests.use_up(message)]
         candidate = self.approvals.use_up(message)
         for each in [*left, *([candidate] if candidate is not None else [])]:
-            self._counts.add(_describe(*each))
+            self._counts.add(_describe(*each[:3]))
 
     def _settle_open(self, approval: StandingApproval) -> None:
         """Approve the open requests that a new rule covers, the oldest first."""
@@ -52,7 +52,7 @@ class Releases:
     def _settle(self, request: ReleaseRequest) -> None:
         """Approve a request that a rule covers: that uses the rule once."""
         forms = ", ".join([describe_value(requested.value) for requested in request.objects])
-        approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage))
+        approval = self.approvals.find_for(Candidate(request.peer, forms, request.lineage, request.results))
         if approval is None:
             return
         answer = f"the rule {approval.name!r} covers it"
@@ -69,7 +69,7 @@ class Releases:
 
 
 def _describe(peer: Peer, forms: str, sources: Sources) -> Released:
-    return Released(str(peer), forms, name_sources(map(tags_of, split_failures(sources)[0])))
+    return Released(str(peer), omit_makers(forms), name_sources(map(tags_of, split_failures(sources)[0])))
 
 
 def releases_of(worker: Worker) -> Releases:

@@ -32,16 +32,25 @@ from syft_core.peer import Peer
 from syft_core.pictures.tables import html_table, one_line, text_table
 from syft_core.printing import printable
 from syft_core.values import Table
-from syft_core.workers.seeing.ledger import describe_form, describe_lineage, join_sources, split_failures, tags_of
+from syft_core.workers.seeing.ledger import (
+    describe_form,
+    describe_how,
+    describe_lineage,
+    join_sources,
+    split_failures,
+    tags_of,
+)
 from syft_worker.desk.errors import ReleaseDeniedError, ReleaseError, ReleasePendingError, require_not_denied
 from syft_worker.desk.handle import RequestHandle
 from syft_worker.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_worker.desk.messages import FollowRequests
+from syft_worker.desk.programs import Computed, describe_result
 
 if TYPE_CHECKING:
     from syft_core.ledgers.entry import Event
     from syft_core.messages import Message
-    from syft_core.workers.party.store import Maker, Sources, Stored
+    from syft_core.workers.party.derivations import Maker
+    from syft_core.workers.party.store import Sources, Stored
     from syft_core.workers.party.worker import Worker
     from syft_worker.desk.approvals import StandingApproval
 
@@ -119,6 +128,10 @@ class ReleaseRequest:
     """The workers that hold the shares of the value, if the asker says that the object is one of them."""
     line: str = ""
     """The line of the asker's program, as the asker says."""
+    results: tuple[Computed, ...] = ()
+    """What rules ask about the objects, also when they have left; empty if the worker was started again since."""
+    how: tuple[str, ...] = ()
+    """How each object was computed, with the digest of its program."""
     lineage: Sources = frozenset()
     """What the objects were computed from, also when they have left."""
     state: RequestState = "open"
@@ -158,7 +171,7 @@ class ReleaseRequest:
     @property
     def digest(self) -> str:
         """A digest of everything that the owner is shown about the request; values are bound to it by the id."""
-        claims = self.labels, self.parties, self.line
+        claims = self.labels, self.parties, self.line, self.how
         shown = self.id, *self.peer[:2], self.names, self.forms, self.sources, self.reason, claims
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
@@ -177,6 +190,7 @@ class ReleaseRequest:
             "objects": self.names,
             "form": self.forms,
             "computed_from": self.sources,
+            "how": list(self.how),
             "reason": self.reason,
             "line": self.line,
             "labels": list(self.labels),
@@ -291,6 +305,8 @@ class ReleaseRequests:
         if any(labels := tuple([requested.label for requested in objects])):
             request.labels = labels
         request.lineage = frozenset([source for requested in objects for source in requested.copy.sources])
+        request.results = self._describe_results(objects)
+        request.how = tuple([describe_how(requested.copy.derivation) for requested in objects])
         request.is_of_owner, request.lifetime = self._worker.is_owner(peer), self.lifetime
         if self.keeper is not None:
             self.keeper.save_request(request)
@@ -435,8 +451,12 @@ class ReleaseRequests:
             self._requests[request.id] = request
         self._forget()
 
+    def _describe_results(self, objects: Iterable[Requested]) -> tuple[Computed, ...]:
+        return tuple([describe_result(self._worker, requested.copy) for requested in objects])
+
     def restore(self, request: ReleaseRequest) -> None:
         """Take over a request from the store; where the ledger differs, it is right."""
+        request.results = self._describe_results(request.objects)
         recorded = self._recorded.pop(request.id, None)
         request.lifetime = self.lifetime
         if recorded in ("denied", "expired"):
@@ -476,6 +496,7 @@ def record_request(
     lineage = describe_lineage(join_sources(entries), str(request.peer.id), answer or request.reason)
     noted = Entry(time.time(), str(request.peer), request.names, request.forms, **lineage, peer=request.peer.id)
     noted = noted._replace(event=event, request=request.id, approver=by, digest=request.digest, rule=rule)
+    noted = noted._replace(how=" | ".join(dict.fromkeys(request.how)))
     worker.ledger.record(noted)
 
 
@@ -505,6 +526,7 @@ def _from_record(recorded: RecordedRequest) -> ReleaseRequest:
     request = ReleaseRequest(
         str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, sources, str(asked.id)
     )
+    request.how = tuple(filter(None, asked.how.split(" | ")))
     request.state, request.asked_at = recorded.state, asked.when
     if decided is not None:
         request.decided_by, request.decided_at = decided.approver, decided.when

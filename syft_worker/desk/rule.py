@@ -20,6 +20,7 @@ from syft_worker.desk.approvals import Candidate
 from syft_worker.desk.errors import ReleaseDeniedError, ReleasePendingError
 from syft_worker.desk.history import ReleaseHistory
 from syft_worker.desk.messages import FetchReleased
+from syft_worker.desk.programs import describe_result
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested
 
@@ -87,8 +88,13 @@ def _apply_rule(leaving: Leaving, requests: dict[int, ReleaseRequest | None]) ->
     if is_here and approvals.has_any_for(leaving.peer):
         copies = [copy_without_gradient(worker, leave_graph(departure.value)) for departure in leaving.objects]
         forms = ", ".join(map(describe_value, copies))  # As in a request, which has copies too.
-        _, sources, _ = lineage_of([leaving.objects[place].entry for place in requests])
-        found = approvals.take(leaving.message, Candidate(leaving.peer, forms, sources))
+        withheld = [leaving.objects[place].entry for place in requests]
+        _, sources, _ = lineage_of(withheld)
+        results = [
+            describe_result(worker, leaving.objects[place].entry, copies[place], leaving.attrs[place])
+            for place in requests
+        ]
+        found = approvals.take(leaving.message, Candidate(leaving.peer, forms, sources, tuple(results)))
         if isinstance(found, Grant):
             for place in requests:
                 leaving.cover(place, Departure(leaving.objects[place].entry, copies[place], found))

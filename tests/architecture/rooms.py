@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 MARKS = "<!-- rooms, by python -m tests.architecture.rooms -->\n", "<!-- /rooms -->\n"
-PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_privacy", "syft_worker", "syft_ray")
+PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_privacy", "syft_sums", "syft_worker", "syft_ray")
 READ_FIRST = {
     "syft_core": "messages.py",
     "syft_core/demo": "line.py",
@@ -32,6 +32,7 @@ READ_FIRST = {
     "syft_core/workers/seeing": "permissions.py",
     "syft_mpc": "additive_shared.py",
     "syft_privacy": "epsilon.py",
+    "syft_sums": "contribution.py",
     "syft_mpc/numpy": "kernels.py",
     "syft_mpc/torch": "kernels.py",
     "syft_numpy": "hook.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 from pathlib import Path
 
@@ -111,3 +112,19 @@ def test_one_line_of_the_readme_runs_the_demo_and_one_the_tests_from_nothing_but
     installs = "python3.11 -m venv .venv && . .venv/bin/activate && pip install -q -c constraints.txt "
     assert lines == [f"{installs}'.[demo]' && syft-core demo", f"{installs}'.[torch,test-all]' && pytest -n 2"]
     assert (ROOT / "constraints.txt").exists()
+
+
+def test_the_line_of_the_readme_runs_the_tests_as_ci_does() -> None:
+    """With the same packages and options; CI runs the slow ones, too, and splits them among its environments."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    environment = tox["testenv:torch"]
+    found = re.search(r"pip install -q -c constraints\.txt '\.\[([\w,-]+)\]' && (pytest .*)$", text, re.MULTILINE)
+
+    assert found is not None
+    extras, command = found.groups()
+    assert set(extras.split(",")) == set(re.split(r",\s*", environment["extras"]))
+    assert "-c{toxinidir}/constraints.txt" in environment["deps"]
+    assert environment["commands"].startswith(f'{command} -m "slow or not slow"')
+    assert re.search(r"tox\" run -e core,numpy,torch\b", (ROOT / ".ci/run").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_privacy", "syft_worker", "syft_ray")
+PACKAGES = ("syft_core", "syft_torch", "syft_numpy", "syft_mpc", "syft_privacy", "syft_sums", "syft_worker", "syft_ray")
 
 
 def find(pattern: str) -> list[str]:

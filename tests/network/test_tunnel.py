@@ -91,7 +91,7 @@ def worker(tmp_path: Path) -> Iterator[SupervisedWorker]:
     (tmp_path / "worker.toml").write_text(
         'id = "north"\nframework = "numpy"\ntoken_file = "tokens.json"\nledger = "ledger"\n'
         'cert = "certs/server.pem"\nkey = "certs/server.key"\ndata = ["ages.npy#ages:private="]\n'
-        '[rules.study]\nuser = "ana"\nform = "ndarray[]"\ncomputed_from = ["#ages"]\ncount = 5\n'
+        '[rules.study]\nuser = "ana"\nform = "ndarray[]"\ncomputed_from = ["#ages"]\nany_program = true\ncount = 5\n'
     )
     assert main(["token", "add", str(tmp_path / "tokens.json"), "--user", "ana"]) == 0
     with supervise(str(tmp_path / "worker.toml")) as worker:

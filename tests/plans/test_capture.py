@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import importlib
 import threading
 from collections import deque
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 import syft_core as sy
+from syft_core.plans.capture import is_of_user
 from syft_core.plans.errors import PlanError
 
+from .sources import SOURCES, make_sources
 from .test_training import OPTIMIZERS, Training, equal
 
 torch = pytest.importorskip("torch")
@@ -219,3 +223,49 @@ def test_a_partial_function_and_its_arguments_are_recorded(hook: Any, bob: Any) 
     there = plan.send(bob)
     assert len(plan.parameters()) == 2
     assert torch.equal(there(torch.ones(1, 2)).get(), model(torch.ones(1, 2)))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_whatever_a_function_reads_is_refused_in_calls_when_it_changes(hook: Any, bob: Any, name: str) -> None:
+    read, change = make_sources()[name]
+    plan, x = sy.Plan("scale", lambda x: x * read()).build(torch.ones(3)), torch.ones(3)
+    there = plan.send(bob)
+    assert torch.equal(there(x).get(), x * read())
+
+    change()
+
+    with pytest.raises(PlanError, match="a setting of its models or a variable that it reads, changed"):
+        there(x)
+    there.get()
+    answer = plan.send(bob)(x).get()
+    assert torch.equal(answer, x * read())
+    assert not torch.equal(answer, x)
+
+
+def test_a_tensor_of_a_class_is_state(hook: Any, bob: Any) -> None:
+    class Registry:
+        total = torch.zeros(2)
+
+        @classmethod
+        def add(cls, x: Any) -> Any:
+            return cls.total.add_(x)
+
+    there = sy.Plan("add", lambda x: Registry.add(x) * 1).build(torch.ones(2)).send(bob)
+    there(torch.ones(2)), there(torch.ones(2)).get()
+    there.get()
+
+    assert Registry.total.tolist() == [2.0, 2.0]
+
+
+def test_packages_in_any_folder_of_the_search_path_are_not_searched(
+    hook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("packages", "own"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"in_{folder}.py").write_text("factor = 2.0\n")
+        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    (tmp_path / "packages" / "in_packages-1.0.dist-info").mkdir()
+
+    found = [is_of_user(importlib.import_module(name)) for name in ("in_packages", "in_own")]
+
+    assert found == [False, True]

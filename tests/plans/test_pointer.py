@@ -123,3 +123,15 @@ def test_a_model_is_shared_while_a_local_result_of_it_is_in_use(bob: Any, alice:
     with pytest.raises(WorkerError, match="compute the result again"):
         result.sum().backward()
     assert torch.allclose(model(x), before, atol=0.01)
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+def test_a_plan_may_return_its_argument_or_a_constant(hook: Any, serialize: bool) -> None:
+    worker = sy.VirtualWorker(hook, id="far", serialize=serialize)
+    pick = sy.Plan("pick", lambda x: x if x.shape[0] > 1 else x * 2, args_shape=[(-1, 2)]).build().send(worker)
+    constant = sy.Plan("constant", lambda x: torch.as_tensor([1.0, 2.0])).build(torch.ones(2)).send(worker)
+
+    for length in (2, 3, 2):  # A repeated form is known, so that the client does not wait.
+        x = torch.ones(length, 2).send(worker)
+        assert pick(x) is x
+        assert constant(torch.ones(2).send(worker)).get().tolist() == [1.0, 2.0]

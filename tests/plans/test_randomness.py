@@ -36,6 +36,11 @@ def begin() -> Any:
         yield hidden.random()
 
 
+def draw_and_restore() -> Any:
+    with torch.random.fork_rng():
+        return torch.rand(3)
+
+
 source, endless, raw = Source(), begin(), numpy.random.PCG64(0)
 method = own.random
 next(endless)
@@ -55,6 +60,11 @@ DRAWS = {
     "a generator function": lambda x: x * 2 if next(endless) < 1e-12 else x,
     "raw numbers of numpy": lambda x: x * 2 if raw.random_raw() == 1 else x,
     "a new generator without a seed": lambda x: x * 2 if numpy.random.default_rng(None).random() < 1e-12 else x,
+    "a new generator, by name without a seed": lambda x: (
+        x * 2 if numpy.random.default_rng(seed=None).random() < 1e-12 else x
+    ),
+    "new bits of numpy": lambda x: x * 2 if numpy.random.Generator(numpy.random.PCG64()).random() < 1e-12 else x,
+    "an earlier state of torch": lambda x: x + draw_and_restore(),
     "the kernel": lambda x: x * 2 if os.getrandom(9) == b"0" * 9 else x,
     "a seed of torch": lambda x: (torch.manual_seed(0), x + torch.rand(3))[1],
     "the system": lambda x: x * 2 if random.SystemRandom().random() < 1e-12 else x,
@@ -83,8 +93,9 @@ def test_a_generator_with_a_seed_gives_the_same_in_each_call(hook: Any, bob: Any
         (random.Random(1), lambda found: found.random()),
         (numpy.random.default_rng(1), lambda found: found.random()),
         (numpy.random.RandomState(1), lambda found: found.rand()),
+        (torch.Generator(), lambda found: torch.rand(1, generator=found)),
     ],
-    ids=["Python", "numpy", "an old one of numpy"],
+    ids=["Python", "numpy", "an old one of numpy", "torch"],
 )
 def test_a_generator_is_used_once_its_state_has_changed(generator: Any, draw: Any) -> None:
     generators = Generators([generator])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import math
 import random
+import subprocess
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -153,18 +156,18 @@ def test_an_optimizer_that_decides_by_its_step_is_refused(hook: Any) -> None:
 
 
 def test_changing_a_tensor_that_the_plan_does_not_know_is_refused(hook: Any) -> None:
-    class Hidden:
-        total = torch.zeros(2)
+    hidden = ModuleType("installed")  # The variables of installed modules are not searched.
+    hidden.total = torch.zeros(2)  # type: ignore[attr-defined]  # as programs do
 
     def program(x: Any) -> Any:
-        Hidden.total.add_(1)
+        hidden.total.add_(1)  # type: ignore[attr-defined]  # the same
         return x
 
     error = refusal(program, X)
 
     assert f"{here(program, 1)} calls 'add_' on a tensor that is not part of the plan" in error
     assert "pass it as an argument or in `state`" in error
-    assert sy.Plan("known", program, state=[Hidden.total]).build(X).is_built
+    assert sy.Plan("known", program, state=[hidden.total]).build(X).is_built
 
 
 def test_assigning_to_a_buffer_is_refused_and_leaves_the_model_as_it_was(hook: Any) -> None:
@@ -365,3 +368,17 @@ def test_an_error_of_the_form_or_of_given_values_is_raised(hook: Any) -> None:
     plan = sy.Plan("zeros", lambda x: torch.linalg.inv(x), args_shape=[(2, 2)]).build()
     with pytest.raises(RuntimeError, match="singular"):
         plan(torch.zeros(2, 2))
+
+
+FRESH = """
+import torch, syft_core as sy
+hook = sy.TorchHook(torch)
+print(sy.Plan(None, lambda x: torch.as_tensor([1.0, 2.0]) * x).build(torch.ones(2)).code)
+"""
+
+
+@pytest.mark.slow
+def test_a_constant_is_recorded_although_features_are_loaded_meanwhile() -> None:
+    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False, timeout=120)
+
+    assert "torch.Tensor.__mul__(v0, x0)" in done.stdout, done.stderr

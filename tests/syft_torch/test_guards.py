@@ -137,3 +137,17 @@ def test_a_packed_sequence_without_steps_does_not_end_the_process(run: Any, kind
         run(f"torch.{name}", data, sizes, *rest)
     with pytest.raises(ValueError, match="`batch_sizes` is empty"):
         run(f"torch.{name}", data, *rest, batch_sizes=sizes)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("name", ["torch.select", "torch.Tensor.select"])
+def test_a_nested_tensor_has_no_dims_that_count_from_its_end(run: Any, name: str) -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(2, 3)])
+
+    assert run(name, nested, 2, 0).size(0) == 2
+    for dim in (-1, -2, 3):
+        with pytest.raises(ValueError, match="cannot run 'select' on a nested tensor: dim .* is not one of 0 to 2"):
+            run(name, nested, dim, 0)
+    with pytest.raises(ValueError, match="is not one of"):
+        run(name, nested, dim=-1, index=0)
+    assert run(name, torch.ones(2, 3), -1, 0).shape == (2,)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+numpy = pytest.importorskip("numpy")
 from torch import nn  # noqa: E402
 
 import syft_core as sy  # noqa: E402
@@ -108,6 +109,38 @@ def test_similar_arguments_create_tensors_of_their_own_forms(bob: Any) -> None:
         expected = make()
         assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
         assert made.get().equal(expected)
+
+
+NUMPY = {
+    "an array": lambda: torch.tensor(numpy.arange(3.0)),
+    "a list of numbers": lambda: torch.tensor([numpy.float32(3), 2.0]),
+    "a size": lambda: torch.zeros(numpy.int64(3)),
+    "a range": lambda: torch.arange(numpy.int64(3)),
+    "a number": lambda: torch.full((2,), numpy.float64(0.5)),
+}
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+@pytest.mark.parametrize("name", NUMPY)
+def test_tensors_are_created_on_a_worker_from_values_of_numpy(hook: Any, name: str, serialize: bool) -> None:
+    worker, make = sy.VirtualWorker(hook, id="far", serialize=serialize), NUMPY[name]
+
+    with worker:
+        made = make()
+    computed = sy.Plan(None, lambda x: make() * x).build(torch.ones(1)).send(worker)(torch.ones(1).send(worker))
+
+    assert made.location.id == "far"
+    expected = make()
+    assert made.get().dtype == expected.dtype
+    assert torch.equal(computed.get(), expected * 1.0)
+
+
+def test_an_array_of_numpy_is_a_constant_of_a_plan(hook: Any, bob: Any) -> None:
+    weights = numpy.array([1.0, 3.0], dtype="float32")
+
+    there = sy.Plan(None, lambda x: x * weights).build(torch.ones(2)).send(bob)
+
+    assert there(torch.ones(2).send(bob)).get().tolist() == [1.0, 3.0]
 
 
 def test_uninitialized_memory_is_cleared_on_a_worker(bob: Any) -> None:

@@ -62,7 +62,7 @@ def test_problems_of_access_folders_hooks_rules_and_names_do_not_hide_each_other
         'data = ["ages.csv#ages"]\nport = 8777\npage_port = 8777\ncert = "certs/server.pem"\nkey = "other/server.key"\n'
         'client_ca = "ages.csv"\nledger = "certs"\non_request = "no-such-program --now"\n'
         '[peers.south]\nurl = "wss://south.invalid:8777"\n[peers.east]\nurl = "wss://127.0.0.1:1"\nca = "none.pem"\n'
-        '[rules.study]\nuser = "ana"\ncomputed_from = ["#agse"]\n'
+        '[rules.study]\nuser = "ana"\ncomputed_from = ["#agse"]\nany_program = true\n'
     )
 
     problems = find_problems(read_config(folder / "worker.toml"))
@@ -103,7 +103,7 @@ def test_a_rule_for_an_unknown_user_is_found_and_keeps_no_worker_from_starting(
     folder: Path, more: str, hint: str
 ) -> None:
     assert main(["token", "add", str(folder / "tokens.json"), "--user", "anna"]) == 0
-    rule = '[rules.means]\nuser = "annna"\ncomputed_from = ["#ages"]\n'
+    rule = '[rules.means]\nuser = "annna"\ncomputed_from = ["#ages"]\nany_program = true\n'
     (folder / "worker.toml").write_text(GOOD + more + rule)
     config = read_config(folder / "worker.toml")
 

@@ -132,7 +132,7 @@ def open_every_page(served: Served, browser: Chromium) -> Iterator[str]:
         (bob.search("#ages")[0] * 2).request(reason)
     served.worker.deny(served.worker.requests[1], "too few", by="Dr. Noor")
     served.worker.approve(served.worker.requests[2], by="Dr. Noor")
-    served.worker.allow("study", user="ana", computed_from=["#ages"], form="Tensor[9]", count=1)
+    served.worker.allow("study", user="ana", computed_from=["#ages"], form="Tensor[9]", count=1, any_program=True)
     browser.open(served.page.url)
     yield "sign in"
     browser.type("input[name=token]", "owner-secret")
@@ -216,7 +216,13 @@ def test_a_worker_with_many_requests_rules_and_objects_has_a_page_of_a_few_scree
         for number in range(MANY):
             (ages[: number % 12 + 1] * 2).request(f"for table {number} of the paper about ages")
             served.worker.allow(
-                f"rule-{number}", user="ana", computed_from=["#ages"], form=f"Tensor[{number}, 1]", count=20, per_day=4
+                f"rule-{number}",
+                user="ana",
+                computed_from=["#ages"],
+                form=f"Tensor[{number}, 1]",
+                count=20,
+                per_day=4,
+                any_program=True,
             )
             served.worker.load_data([torch.ones(3).tag(f"#set-{number}").describe("mean waiting time by month")])
         browser.open(served.page.url)

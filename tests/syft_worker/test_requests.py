@@ -138,7 +138,7 @@ def test_rules_are_added_from_a_request_listed_and_revoked(served: Served, mean:
     assert "is revoked" in command.run("rules", "--revoke", "averages")
     with pytest.raises(GetNotPermittedError, match="it was revoked"):
         served.clients[0].search("#ages")[0].mean().get()
-    command.run("rules", "--add", "x", "--user", "ana", "--computed-from", "#age")
+    command.run("rules", "--add", "x", "--user", "ana", "--computed-from", "#age", "--any-program")
     assert "did you mean '#ages'" in command.errors
 
 
@@ -237,7 +237,7 @@ def test_the_owner_sees_how_often_a_user_got_something_of_the_form(served: Serve
     first = mean.request("1")
     served.worker.approve(first, by="Dr. Noor")
     first.get()
-    served.worker.allow("any", user="ana", computed_from=["#ages"])
+    served.worker.allow("any", user="ana", computed_from=["#ages"], any_program=True)
     hospital.search("#ages")[0].std().get()
 
     assert command.read("show", mean.request("2").id)["released_before"] == 2

@@ -478,6 +478,7 @@ def test_somebody_learns_of_a_request_and_rules_of_the_configuration_apply(
             f'on_request = "{target}"\ntoken_file = "tokens.json"\nledger = "ledger"\nstore = "store"\n'
             'data = ["ages.npy#ages:private="]\nframework = "numpy"\n'
             '[rules.averages]\nuser = "ana"\nform = "ndarray[]"\ncomputed_from = "#ages"\ncount = 1\n'
+            "any_program = true\n"
         )
         worker = stack.enter_context(supervise(str(tmp_path / "worker.toml")))
         client = VirtualWorker(numpy_hook, id="client", auto_add=False)
@@ -532,7 +533,9 @@ def test_certificates_users_and_rules_are_read_again_on_hangup(numpy_hook: Any, 
         before = ssl.get_server_certificate(("127.0.0.1", worker.port))
 
         assert main(["certs", str(certs), "--renew", "--days", "30"]) == 0
-        file.write_text(f'{text}[users.ana]\nobjects = 3\n[rules.a]\nuser = "ana"\ncomputed_from = "#ages"\n')
+        file.write_text(
+            f'{text}[users.ana]\nobjects = 3\n[rules.a]\nuser = "ana"\ncomputed_from = "#ages"\nany_program = true\n'
+        )
         worker.process.send_signal(signal.SIGHUP)
         worker.wait_for("the configuration was read again")
 

@@ -134,7 +134,9 @@ def test_requests_for_the_same_are_one_group_and_rules_that_ended_are_folded(ser
         (data * number).request(f"try {number}")
     (data.sum() * 2).request("another form")
     for number, name in enumerate(("old", "new")):
-        served.worker.allow(name, user="ana", computed_from=["#ages"], form=f"Tensor[{number}, 9]", count=1)
+        served.worker.allow(
+            name, user="ana", computed_from=["#ages"], form=f"Tensor[{number}, 9]", count=1, any_program=True
+        )
     served.worker.revoke("old")
 
     shown = Browser(served.page).get("/", "owner-secret").body
@@ -160,7 +162,9 @@ def test_a_rule_that_nobody_can_use_says_so(served: Served) -> None:
     served.worker.load_data([torch.ones(2).private_tensor([]).tag("#ages")])
     approvals = served.worker.rules
     approvals.list_users = lambda: {"ana"}
-    approvals.configure({name: {"user": name, "computed_from": ["#ages"]} for name in ("ana", "anna")})
+    approvals.configure(
+        {name: {"user": name, "computed_from": ["#ages"], "any_program": True} for name in ("ana", "anna")}
+    )
 
     shown = html.unescape(Browser(served.page).get("/", "owner-secret").body)
 

@@ -320,8 +320,9 @@ def test_a_plan_contains_no_pointer_which_would_act_for_the_worker(hook: Any, bo
         lambda: program(step("Tensor.add", Slot(0), [at(bob, "secret")]), answer=Slot(1)),
         lambda: program(Step("", "copy constant", (pointer,), {}, 1), answer=Slot(1)),
         lambda: program(answer=pointer),
+        lambda: program(step("isin", Slot(0), torch.ones(3, device="meta")), answer=Slot(1)),
     ):
-        with pytest.raises(SerdeError, match="a constant is a pointer or another layer"):
+        with pytest.raises(SerdeError, match="a constant is a pointer, another layer, or a tensor without data"):
             made()
     assert alice.get_obj(5).tolist() == [1.0, 1.0, 1.0]
 

@@ -18,7 +18,7 @@ from tests.network.served import serve
 
 torch = pytest.importorskip("torch")
 
-CALLS, FILES = 25, 11
+CALLS, FILES = 25, 12
 GUARD_CALLS = 13
 PRIVATE_TIMES = 3
 

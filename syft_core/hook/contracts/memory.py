@@ -22,6 +22,11 @@ class Memory:
 
     owner_of: Callable[[Tensor], object] | None = None
     """Return the owner of a plain tensor's memory; None if tensors that share memory cannot be recognised by it."""
+    is_form_only: Callable[[Tensor], bool] | None = None
+    """Return whether a plain tensor has a form and no data; None if all tensors have data.
+
+    A worker does not compute with such tensors and others: results could be memory that nothing has written.
+    """
     stateful: tuple[type, ...] = ()
     """Types of objects that hold tensors, and settings that change the behaviour of functions: models."""
 
@@ -60,8 +65,11 @@ class Memory:
     def make_resizable(self, tensors: Sequence[Tensor]) -> None:
         """Move plain tensors that share memory to resizable memory; received memory often cannot be resized."""
 
-    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None]:
-        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails."""
+    def clear_growth(self, tensor: Tensor) -> AbstractContextManager[None] | None:
+        """Return a context that zeroes the memory that a block adds to a plain tensor, even if the block fails.
+
+        Return None if that is not possible: then a worker does not resize the tensor.
+        """
         return nullcontext()
 
     def restore_forms(self, tensors: Sequence[Tensor]) -> AbstractContextManager[None]:

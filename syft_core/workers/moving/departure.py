@@ -23,7 +23,7 @@ from syft_core.location import Location
 from syft_core.messages import Message
 from syft_core.peer import Id, Peer
 from syft_core.tensors.private import restrict
-from syft_core.values import Nested, Tensor
+from syft_core.values import Nested, Table, Tensor
 from syft_core.workers.moving.transfer import ends_elsewhere, hand_over, is_tensor, rebuild
 from syft_core.workers.party.status import FAILED, PRIVATE, RESTRICTED
 from syft_core.workers.party.store import Stored, is_leaf
@@ -43,7 +43,7 @@ class Leaving(Task):
 
     Args:
         worker: the worker that they leave.
-        verb: the verb for the policy: "read", or "move" to another worker.
+        verb: the verb for the policy: "read", "move" to another worker, or "sum" with results of other workers.
         message: the message that causes them to leave, possibly with its answer.
         peer: the peer that receives them, or has them sent.
         objects: the objects, each with the value that leaves.
@@ -56,12 +56,13 @@ class Leaving(Task):
         error: raised on refusal, instead of an error with the reasons.
         named: the receivers for the ledger, if not the peer alone.
         hides_failures: whether a failed operation is not an error, because the receiver must not learn of it.
+        sum: the facts for the ledger of a sum of several workers.
 
     """
 
     __slots__ = (
         "asks_rules", "attrs", "error", "hides_failures", "kept", "left", "message", "named", "objects", "reason",
-        "reasons", "shown", "to", "verb",
+        "reasons", "shown", "sum", "to", "verb",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +82,7 @@ class Leaving(Task):
         error: Exception | None = None,
         named: Peer | None = None,
         hides_failures: bool = False,
+        sum: Table | None = None,
     ) -> None:
         self.objects = list(objects)
         super().__init__(worker, peer, "leave", [departure.entry for departure in self.objects])
@@ -92,6 +94,7 @@ class Leaving(Task):
         """Why rules do not cover the withheld objects."""
         self.named = peer if named is None else named
         self.asks_rules, self.error, self.hides_failures = asks_rules, error, hides_failures
+        self.sum = sum
         self.left: list[Entry] = []
         """The recorded entries, if the objects are sent to another worker."""
 
@@ -189,7 +192,8 @@ def record(proceed: Stage, leaving: Leaving) -> Nested:
     """Write departures to the ledger, or hold them until the answer is ready, which may still fail."""
     worker, shown = leaving.worker, leaving.objects if leaving.shown is None else leaving.shown
     if leaving.to is not None:
-        leaving.left = describe_departure(shown, leaving.named, str(leaving.to), leaving.reason)
+        left = describe_departure(shown, leaving.named, str(leaving.to), leaving.reason)
+        leaving.left = [entry._replace(sum=leaving.sum) for entry in left] if leaving.sum is not None else left
         worker.ledger.record(*leaving.left)
         return proceed(leaving)
     if worker.is_handing_over and not is_frozen([departure.value for departure in leaving.objects]):

@@ -45,10 +45,11 @@ from syft_core.tensors.schema import Schema
 from syft_core.workers.moving.departure import Leaving, find_leaving, hand_to, leave
 from syft_core.workers.moving.fetching import fetch, fetch_all
 from syft_core.workers.moving.transfer import adopt, copy_of, ends_elsewhere, hand_over, is_tensor, require_elsewhere
-from syft_core.workers.party.status import ADDED
+from syft_core.workers.party.status import ADDED, RESTRICTED
 from syft_core.workers.party.store import Holder, Stored, derive
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.calls import call
+from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.road.keeping import form_of, set_owner
 from syft_core.workers.road.operations import run
 from syft_core.workers.road.procedure import execute
@@ -134,6 +135,8 @@ def _copy_here(task: Task, message: Forward) -> None:
     entry_of_copy = Stored(copy, sender.id)
     entry_of_copy.giver = sender
     derive([entry_of_copy], [entry])
+    if task.status & RESTRICTED:
+        entry_of_copy.derivation = derivation_of_attribute(entry, message.attr)
     entry_of_copy.mark(entry.status & ADDED)  # A copy is restricted like its object.
     worker.object_store.put(message.new_id, entry_of_copy)
     set_owner(worker, copy, message.new_id)

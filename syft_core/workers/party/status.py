@@ -28,6 +28,8 @@ FAILED = 1 << 5
 """An operation failed while computing it, so its value is a substitute."""
 LINKED = 1 << 6
 """It is a copy that sends its gradient back, or has such copies."""
+FORM_ONLY = 1 << 7
+"""It has a form and no data."""
 ADDED = ((1 << 8) - 1) << 24
 """The bits that features may add; see ``add_bit``."""
 ADDED_INHERITED = ADDED << 8
@@ -77,7 +79,7 @@ RESTRICTED = PRIVATE | POLICY | ADDITIONS
 none of these bits; test that in no other way.
 """
 
-DECISIVE = ADDITIONS | FAILED | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
+DECISIVE = ADDITIONS | FAILED | FORM_ONLY | LAYERED | MODES | OTHERS | OUT | POLICY | PRIVATE | QUOTA | REMOTE | WRITES
 """The bits that determine the stages of an operation."""
 
 RESTRICTIONS: Registry[str, int] = Registry(

@@ -11,7 +11,7 @@ from weakref import ReferenceType
 
 from syft_core.exceptions import IdNotUniqueError, ObjectNotFoundError, WorkerError
 from syft_core.hook.chain import end_of, plain_below, plain_end
-from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types
+from syft_core.hook.dispatch import framework_of, frameworks, frameworks_of_types, is_form_only
 from syft_core.hook.ranks import is_framework_tensor
 from syft_core.hook.rules import resolve
 from syft_core.peer import Id, Peer
@@ -19,11 +19,13 @@ from syft_core.pointers.multi_pointer import MultiPointerTensor
 from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.tensors.schema import Schema
-from syft_core.values import Nested, Tensor
+from syft_core.values import Tensor
+from syft_core.workers.party.derivations import Derivation, Maker, Operand
 from syft_core.workers.party.status import (
     ADDED_INHERITED,
     ADDITIONS,
     FAILED,
+    FORM_ONLY,
     GUARDED,
     INHERITED,
     LAYERED,
@@ -91,28 +93,6 @@ UNRESTRICTED = None, 0
 """The ``restrictions`` of an object that everybody may have."""
 
 
-class Operand(NamedTuple):
-    """An operand that a worker provided to a protocol."""
-
-    tags: tuple[str, ...]
-    """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
-    shape: tuple[int, ...]
-
-
-class Maker(NamedTuple):
-    """A protocol that computed an object, its options in order, and the workers that took part."""
-
-    protocol: str
-    options: tuple[tuple[str, Nested], ...]
-    parties: tuple[Id, ...]
-    operands: tuple[Operand, ...] = ()
-    """The operands that this worker provided."""
-
-    def __str__(self) -> str:
-        options = ", ".join([f"{name}={value!r}" for name, value in self.options])
-        return f"{self.protocol}({options}) among {len(self.parties)} parties"
-
-
 Holder: TypeAlias = "Id | tuple[Id, Id]"
 """The holder of a lease: a worker, or a pair of a worker and the worker that gave it the pointer."""
 
@@ -132,8 +112,8 @@ class Stored:
     """The peer that published it; None for the worker itself."""
     touched = False
     """Whether an operation has changed it since it was published."""
-    made_by: Maker | None = None
-    """The protocol that computed it, if that limits what the object reveals; None after any change."""
+    derivation: Derivation | None = None
+    """How it was computed; None until that is asked for, and for objects that depend on nothing restricted."""
     fetched_by: Peer | None = None
     """The peer that is fetching it, until the reply has been encoded."""
     giver: Peer | None = None
@@ -178,6 +158,11 @@ class Stored:
         self.others = self.guard = None
         self.published = False
         self.tags = NOTHING
+
+    @property
+    def made_by(self) -> Maker | None:
+        """The protocol or the program that computed it; None for anything else, and after any change."""
+        return None if self.derivation is None else self.derivation.maker
 
     @property
     def is_plain(self) -> bool:
@@ -225,10 +210,9 @@ class Stored:
 
     def refresh_status(self) -> None:
         """Compute the status from everything it depends on."""
-        layers = 0 if is_framework_tensor(type(self.value)) else LAYERED | (REMOTE if _is_remote(self.value) else 0)
         self.status = (
             self.status & ADDITIONS
-            | layers
+            | _describe(self.value)
             | (PRIVATE if self.access is not None else 0)
             | (PUBLISHED if self.published else 0)
             | (GUARDED if self.guard is not None else 0)
@@ -321,8 +305,14 @@ def _find_sender(entry: Stored) -> Id | None:
     return entry.holder if is_own and framework_of(entry.value).is_integral(entry.value.dtype) else None
 
 
-def _is_remote(value: object) -> bool:
-    return isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
+def _describe(value: object) -> int:
+    """Return the status that follows from a value: whether it is a chain, where that ends, and whether it has data."""
+    end = plain_end(value)
+    status = FORM_ONLY if end is not None and is_form_only(end) else 0
+    if is_framework_tensor(type(value)):
+        return status
+    is_remote = isinstance(end_of(value), ObjectPointer | MultiPointerTensor)
+    return status | LAYERED | (REMOTE if is_remote else 0)
 
 
 def key_of(value: object) -> int:
@@ -397,7 +387,7 @@ class ObjectStore:
         self.alike: dict[int, list[Stored]] = {}
         """The entries with the same ``key``."""
         self._by_memory: dict[int | str, list[Stored]] = {}
-        """The entries that use some memory; complete after ``_index_memory``."""
+        """The entries that use some memory; complete after ``index_memory``."""
         self._moved: dict[int, Stored] = {}
         """The entries whose memory is unknown or may have changed, by Python id."""
         self._retaining: set[int] = set()
@@ -409,6 +399,8 @@ class ObjectStore:
         """The number of additional commands that hold each of them."""
         self._orphans: list[Stored] = []
         """Removed objects whose gradients share memory with stored objects, which a backward pass may change."""
+        self.has_derivations = False
+        """Whether anything was computed from restricted objects."""
         self.added = 0
         """The number of objects ever stored."""
         self.listener: Callable[[Stored, bool], None] | None = None
@@ -439,9 +431,10 @@ class ObjectStore:
         framework = frameworks_of_types.get(type(value))
         if framework is not None:
             key = _id(value if framework.owner_of is None else framework.owner_of(value))
+            if framework.is_form_only is not None and framework.is_form_only(value):
+                entry.status |= FORM_ONLY
         else:
-            if not is_framework_tensor(type(value)):
-                self._note_layers(entry)
+            self._note_layers(entry)
             key = key_of(value)
         entry.key = key
         self.alike.setdefault(key, []).append(entry)
@@ -449,10 +442,10 @@ class ObjectStore:
 
     @staticmethod
     def _note_layers(entry: Stored) -> None:
-        users = get_allowed_users(entry.value)
+        users = None if is_framework_tensor(type(entry.value)) else get_allowed_users(entry.value)
         if users is not None:
             entry.restrict(users if entry.access is None else entry.access & users)
-        entry.status |= LAYERED | (REMOTE if _is_remote(entry.value) else 0)
+        entry.status |= _describe(entry.value)
 
     def hold(self, entry: Stored) -> None:
         """Keep an object in the memory index until it is dropped, even if it is not stored, or is removed."""
@@ -475,7 +468,7 @@ class ObjectStore:
     def replace(self, entry: Stored, value: Any) -> None:
         """Replace the value of an entry."""
         self._uncount(entry)
-        entry.value, entry.made_by = value, None
+        entry.value, entry.derivation, entry.touched = value, None, True
         entry.refresh_status()
         self._identify(entry)
 
@@ -573,20 +566,29 @@ class ObjectStore:
     # --- memory
 
     def note_move(self, *entries: Stored) -> None:
-        """Note that objects, or their gradients, may use other memory than before."""
+        """Note that objects, or their gradients, may use other memory than before.
+
+        So may everything that shared it, if that holds the same tensor: as an object, a gradient, or a part.
+        """
         for entry in entries:
             if _id(entry) not in self._moved:
-                self._forget_memory(entry)
-                if any(entry is other for other in self.alike.get(entry.key, ())):
-                    self._moved[_id(entry)] = entry
+                sharing = [other for part in entry.memory for other in self._by_memory[part] if other is not entry]
+                for each in (entry, *sharing):
+                    self._forget_memory(each)
+                    if any(each is other for other in self.alike.get(each.key, ())):
+                        self._moved[_id(each)] = each
 
-    def find_sharing(self, value: object) -> list[Stored]:
-        """Return the entries that may share memory with a value, for their values or their gradients."""
+    def index_memory(self) -> None:
+        """Find out which memory objects use: ``note_move`` needs that if an operation replaces the memory of one."""
         while self._moved:
             _, entry = self._moved.popitem()
             entry.memory = memory_of(entry.value)
             for part in entry.memory:
                 self._by_memory.setdefault(part, []).append(entry)
+
+    def find_sharing(self, value: object) -> list[Stored]:
+        """Return the entries that may share memory with a value, for their values or their gradients."""
+        self.index_memory()
         memory = memory_of(value)
         if UNKNOWN in memory:
             found: Iterable[Stored] = self.iter_all()
@@ -701,6 +703,24 @@ class ObjectStore:
         if type(part) is str:
             found |= {id for id, entry in self._described.items() if part in (entry.description or "")}
         return found
+
+
+ARRANGE = "arrange"
+"""The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
+
+
+def describe_operand(entry: Stored, operand: object = None) -> Operand:
+    """Return what a maker says about an operand: an object, or an attribute of it."""
+    shape = tuple(getattr(entry.value, "shape", ()))
+    is_itself = operand is None or operand is plain_end(entry.value)
+    maker = entry.made_by
+    if maker is not None and maker.protocol == ARRANGE:
+        tags = tuple(sorted({tag for each in maker.operands for tag in each.tags}))
+        is_whole = is_itself and all(each.is_whole for each in maker.operands)
+        return Operand(tags, shape, is_whole, str(dict(maker.options).get("program")))
+    tags = tuple(sorted(entry.tags)) if entry.is_as_loaded else ()
+    is_whole = is_itself and entry.is_as_loaded and entry.published and entry.publisher is None
+    return Operand(tags, shape, is_whole)
 
 
 def lineage_of(parents: Sequence[Stored]) -> Lineage:

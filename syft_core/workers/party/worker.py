@@ -381,6 +381,11 @@ class Worker:
         """The rules of the owner that approve releases in advance."""
         return self.desk.rules
 
+    @property
+    def studies(self) -> Outcome:
+        """The sums of several workers in which this one takes part, its key and its owner's rules; it prints."""
+        return self.part(FEATURES.resolve("WorkerStudies"))
+
     def approve(self, request: object, by: str | None = None, digest: str | None = None, answer: str = "") -> None:
         """Approve a peer's request, given as an object or by id: the peer can fetch the result once.
 

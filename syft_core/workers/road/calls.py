@@ -23,12 +23,14 @@ from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, leave, record_failure
 from syft_core.workers.moving.transfer import hand_over, is_tensor
-from syft_core.workers.party.status import RESTRICTED
+from syft_core.workers.party.derivations import Derivation, make_call_action
+from syft_core.workers.party.status import FORM_ONLY, RESTRICTED
 from syft_core.workers.party.store import Stored, lineage_of, restrictions_of, share_memory
 from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.road.derivation import derivation_of
 from syft_core.workers.road.failures import is_safe_to_raise
 from syft_core.workers.road.keeping import keep_tensor
-from syft_core.workers.road.memory import guard_results
+from syft_core.workers.road.memory import guard_results, require_data
 from syft_core.workers.road.procedure import execute, register_stages
 from syft_core.workers.road.task import Task
 from syft_core.workers.seeing.ledger import Departure
@@ -66,6 +68,7 @@ def _authorize(proceed: Stage, task: FunctionCall) -> Nested:
 
 
 def _keep(proceed: Stage, task: FunctionCall) -> Nested:
+    derivation = _derive(task) if task.status & RESTRICTED else None
     result = proceed(task)
     worker, sender, parents, message = task.worker, task.peer, task.parents, task.message
     if any(leaf is not None and not build_rule(leaf) for leaf in leaves(result)):
@@ -73,16 +76,26 @@ def _keep(proceed: Stage, task: FunctionCall) -> Nested:
     kept = sum(1 for leaf in leaves(result) if build_rule(leaf))
     worker.object_store.require_free(range(message.result, message.result + kept))
     lineage, ids = lineage_of(parents), itertools.count(message.result)
+    places = itertools.count()
 
     def keep_leaf(leaf: Tensor) -> Nested:
         if not build_rule(leaf):
             return leaf
         kept = hand_over(leaf, worker) if _is_foreign(leaf, task.operands) else leaf
-        return replace(keep_tensor(worker, kept, next(ids), sender, lineage), framework=framework_of(leaf).ALIAS)
+        placed = keep_tensor(worker, kept, next(ids), sender, lineage)
+        if derivation is not None:
+            worker.object_store.entry(placed.id).derivation = derivation.part(next(places))
+        return replace(placed, framework=framework_of(leaf).ALIAS)
 
     reply = map_leaves(keep_leaf, result)
     guard_results(worker, sender, parents, reply)
     return reply
+
+
+def _derive(task: FunctionCall) -> Derivation:
+    """Return how the result of a call is computed."""
+    operands = tuple(map(derivation_of, task.parents[1:]))
+    return Derivation(make_call_action(task.message.id, task.args, task.kwargs), operands)
 
 
 def _is_foreign(result: Tensor, operands: Sequence[Tensor]) -> bool:
@@ -155,7 +168,8 @@ def _protect(task: FunctionCall) -> Nested:
 
 
 def _list_stages(_op: None, status: int, _framework: None) -> list[Stage | None]:
-    return [_authorize, _keep, _conceal if status & RESTRICTED else None, _run]
+    data = require_data if status & FORM_ONLY else None
+    return [_authorize, data, _keep, _conceal if status & RESTRICTED else None, _run]
 
 
 register_stages("call", _list_stages)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from syft_core.exceptions import SyftError
 from syft_core.hook.chain import plain_end
 from syft_core.hook.dispatch import framework_of
-from syft_core.values import Nested, Tensor
+from syft_core.values import Nested
+from syft_core.workers.party.derivations import Derivation
 from syft_core.workers.party.status import RESTRICTED
 from syft_core.workers.party.store import UNRESTRICTED, Lineage, Stored, lineage_of, restrictions_of
 from syft_core.workers.party.worker import Stage, Worker
+from syft_core.workers.road.derivation import note_write
 from syft_core.workers.road.execution import Execution, restore_if_failed, snapshot_forms
-from syft_core.workers.road.memory import Compute, is_seen_elsewhere
+from syft_core.workers.road.memory import Compute, change_count, is_seen_elsewhere
 
 
 def track(proceed: Stage, execution: Execution) -> Nested:
@@ -29,8 +31,10 @@ def track(proceed: Stage, execution: Execution) -> Nested:
     alike = not execution.status & RESTRICTED or (
         worker.custom_policy is None and all(parent.restrictions == restrictions for parent in parents)
     )
-    if not alike and any(target.restrictions != restrictions for target in execution.targets()):
+    if execution.status & RESTRICTED and _may_reach_others(execution):
         _invalidate_graphs(execution)
+    if execution.op.alters_autograd:
+        worker.object_store.index_memory()
     before = [] if alike else [_version(parent.value) for parent in parents]
     started = True
     try:
@@ -44,7 +48,9 @@ def track(proceed: Stage, execution: Execution) -> Nested:
         for parent, version in zip(parents, before, strict=not alike):
             if version is None or _version(parent.value) != version:
                 end = plain_end(parent.value)
-                change(worker, [parent], lineage, end is not None and is_seen_elsewhere(worker, [parent], [end]))
+                is_seen = end is not None and is_seen_elsewhere(worker, [parent], [end])
+                is_target = any(parent is target for target in execution.targets())
+                change(worker, [parent], lineage, parent.derivation if is_target else execution.derivation, is_seen)
     if execution.op.alters_autograd or execution.op.retains:
         _note_autograd(execution)
     return result
@@ -75,6 +81,20 @@ def _note_autograd(execution: Execution) -> None:
             worker.note_form_change(execution.count, execution.peer)
 
 
+def _may_reach_others(execution: Execution) -> bool:
+    """Return whether values may be written into memory of objects with other restrictions, or memory be replaced.
+
+    An object may be the same tensor as another one with fewer restrictions.
+    """
+    op, restrictions = execution.op, restrictions_of(execution.lineage)
+    if len(execution.parents) < 2 or not execution.written:
+        return False
+    if op.alters_autograd:
+        return op.operation != execution.framework.gradient
+    found = [[target, *execution.worker.object_store.find_sharing(target.value)] for target in execution.targets()]
+    return any(entry.restrictions != restrictions for entries in found for entry in entries)
+
+
 def _invalidate_graphs(execution: Execution) -> None:
     """Make backward passes fail that need the old values of the targets, before these become restricted.
 
@@ -88,9 +108,10 @@ def _invalidate_graphs(execution: Execution) -> None:
 def note_changes(execution: Execution, lineage: Lineage) -> None:
     """Set the lineage of the operation's targets."""
     worker, targets = execution.worker, execution.targets()
-    # If the only operand is the target, what shares its memory already has its lineage.
-    writes = len(execution.parents) > 1 and not execution.op.alters_autograd
-    change(worker, targets, lineage, writes and is_seen_elsewhere(worker, targets, execution.ends))
+    # If the only operand is the target, what shares its memory already has its lineage, but not its derivation.
+    is_joint = len(execution.parents) > 1 or worker.object_store.has_derivations
+    is_seen = is_joint and is_seen_elsewhere(worker, targets, execution.ends)
+    change(worker, targets, lineage, execution.derivation, is_seen)
 
 
 def run_and_mark_failed(execution: Execution, compute: Compute) -> Nested:
@@ -100,13 +121,19 @@ def run_and_mark_failed(execution: Execution, compute: Compute) -> Nested:
     result = compute()
     changed = [parent for parent, old in zip(parents, before, strict=True) if _version(parent.value) != old]
     failed = [*changed, *execution.targets()]
-    change(worker, failed, lineage)
-    propagate(worker, failed)
+    change(worker, failed, lineage, execution.derivation)
+    propagate(worker, failed, execution.derivation)
     return result
 
 
-def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen: bool = False) -> None:
-    """Set the lineage of objects after a write.
+def change(
+    worker: Worker,
+    targets: Sequence[Stored],
+    lineage: Lineage,
+    derivation: Derivation | None = None,
+    is_seen: bool = False,
+) -> None:
+    """Set the lineage of objects after a write, and the derivation of what was written.
 
     If other objects may see the write (``is_seen``), or restrictions change, also set the lineage of everything that
     shares memory with them.
@@ -115,38 +142,30 @@ def change(worker: Worker, targets: Sequence[Stored], lineage: Lineage, is_seen:
     store = worker.object_store
     is_seen = is_seen or worker.custom_policy is not None
     store.note_move(*targets)
-    for target in targets:
+    for place, target in enumerate(targets):
         is_seen = is_seen or target.restrictions != restrictions
-        target.lineage, target.touched, target.made_by = lineage, True, None
+        target.lineage, target.touched = lineage, True
+        if derivation is None:
+            note_write(target, None)
+        else:
+            target.derivation = derivation.part(place)
         if restrictions != UNRESTRICTED or store.listener is not None:
             store.note(target, written=True)
     if is_seen:
-        propagate(worker, targets)
+        propagate(worker, targets, derivation)
 
 
-def propagate(worker: Worker, changed: Sequence[Stored]) -> None:
+def propagate(worker: Worker, changed: Sequence[Stored], derivation: Derivation | None) -> None:
     """Pass the common lineage of changed objects on to everything that shares their memory."""
     store = worker.object_store
     found = {id(entry): entry for target in changed for entry in store.find_sharing(target.value)}
     for entry in found.values():
         if not any(entry is other for other in changed):
-            entry.lineage, entry.touched, entry.made_by = lineage_of([entry, changed[0]]), True, None
+            entry.lineage, entry.touched = lineage_of([entry, changed[0]]), True
+            note_write(entry, derivation)
             store.note(entry)
 
 
 def _version(value: object) -> int | None:
     end = plain_end(value)
     return 0 if end is None else change_count(end)
-
-
-def change_count(end: Tensor) -> int | None:
-    """Return how often a plain tensor was changed.
-
-    None for tensors made in inference mode. 0 for numpy, whose operations change only their declared targets.
-    """
-    try:
-        return end._version  # type: ignore[no-any-return]  # torch's version counter
-    except RuntimeError:
-        return None
-    except AttributeError:
-        return 0

@@ -13,6 +13,7 @@ from syft_core.hook.signatures import Memo, recall, signature_of
 from syft_core.messages import Placed, Run
 from syft_core.peer import Peer
 from syft_core.values import Args, Kwargs, Nested, Tensor
+from syft_core.workers.party.derivations import Derivation
 from syft_core.workers.party.status import DELEGATED, MODES, OUT, RESTRICTED
 from syft_core.workers.party.store import NO_LINEAGE, Lineage, Stored, lineage_of
 from syft_core.workers.party.worker import Worker
@@ -26,8 +27,8 @@ class Execution(Task):
     """A task that runs an operation, with its pointers replaced by the stored objects they refer to."""
 
     __slots__ = (
-        "_ends", "_is_readable", "_written", "args", "count", "found_memo", "kwargs", "lineage", "modes",
-        "result",
+        "_ends", "_is_readable", "_written", "args", "count", "derivation", "found_memo", "kwargs", "lineage",
+        "modes", "result",
     )  # fmt: skip
 
     framework: FrameworkAttributes
@@ -37,13 +38,15 @@ class Execution(Task):
         self.worker, self.framework, self.op, self.peer = worker, framework, op, peer
         self.kind = "run" if op.process is None else "train"
         self.holder, self.alias, self.name = peer.id, framework.ALIAS, op.name
-        self.parents, self.operands = [], []
+        self.parents, self.operands, self.is_in_order = [], [], True
         self.status = worker.status | DELEGATED if peer.behalf else worker.status
         self.args: Args = ()
         self.kwargs: Kwargs = _NO_KWARGS
         self.modes: str | None = None
         """The modes of the sender; None if they are those of this thread."""
         self.lineage: Lineage = NO_LINEAGE
+        self.derivation: Derivation | None = None
+        """How the first result is computed, if something restricts an operand."""
         self.result = 0
         self.count = -1
         """The sender's predicted number of results; a prediction includes the effects on forms and gradients."""
@@ -74,6 +77,8 @@ class Execution(Task):
         entry = Stored(value, self.holder, self.lineage)
         if self.peer.behalf:
             entry.giver = self.peer
+        if self.derivation is not None:
+            entry.derivation = self.derivation.part(place) if place else self.derivation
         id = self.result + place
         self.worker.object_store.put(id, entry)
         return Placed(id)

@@ -17,8 +17,10 @@ from syft_core.values import Nested, Tensor
 from syft_core.workers.moving.departure import Leaving, hand_to, leave, withdraw
 from syft_core.workers.party.store import UNRESTRICTED, Stored, keeps_gradient, lineage_of, restrictions_of
 from syft_core.workers.party.worker import Stage, Worker
-from syft_core.workers.road.changes import change, change_count
+from syft_core.workers.road.changes import change
+from syft_core.workers.road.derivation import note_backward
 from syft_core.workers.road.execution import Execution
+from syft_core.workers.road.memory import change_count
 from syft_core.workers.seeing.ledger import Departure
 from syft_core.workers.seeing.permissions import may_change
 
@@ -28,6 +30,7 @@ class _GradCandidate:
 
     def __init__(self, entry: Stored, end: Tensor, may_change: bool) -> None:
         self.entry, self.end, self.version, self.may_change = entry, end, change_count(end), may_change
+        self.derivation = entry.derivation
         self.keeps_gradient = keeps_gradient(end)
         self.grad = end.grad if self.keeps_gradient else None
         self.grad_version = self.copy = None
@@ -68,6 +71,7 @@ def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_Gra
     refused: list[_GradCandidate] = []
     changed: list[Stored] = []
     written: list[Tensor] = []
+    noted: list[_GradCandidate] = []
     try:
         result = proceed(execution)
     finally:  # A failing pass may have changed some gradients first.
@@ -86,12 +90,15 @@ def _accumulate(proceed: Stage, execution: Execution) -> tuple[Nested, list[_Gra
             else:
                 continue
             entry = old.entry
+            noted.append(old)
             if entry.restrictions == restrictions and entry.sources <= sources:
                 changed.append(entry)
             else:
-                change(worker, [entry], lineage_of([entry, *parents]), framework_of(old.end).is_shared(written[-1]))
+                is_seen = framework_of(old.end).is_shared(written[-1])
+                change(worker, [entry], lineage_of([entry, *parents]), execution.derivation, is_seen)
         if changed:
-            change(worker, changed, lineage, framework_of(written[0]).is_shared(*written))
+            change(worker, changed, lineage, execution.derivation, framework_of(written[0]).is_shared(*written))
+        note_backward([(old.entry, old.derivation, old.grad is not None) for old in noted], execution.derivation)
     if refused:
         why = "a backward pass would change its gradient, and it is published or belongs to someone else"
         raise WriteNotPermittedError.to(str(peer), refused[0].entry.id, str(worker.id), why)

@@ -3,6 +3,7 @@
 From the outermost to the innermost:
 
     authorize   refuse what the sender may not run, use or change        ``authorization.py``
+    data        refuse operands without data next to others              ``memory.py``
     meter       count what it uses against the sender's quota            ``syft_worker/metering.py``
     keep        store the tensors of the result                          ``keeping.py``
     conceal     run it without disclosing private values                 ``concealment.py``
@@ -22,15 +23,27 @@ from syft_core.messages import Run
 from syft_core.peer import Peer
 from syft_core.values import Nested
 from syft_core.workers.addresses.relay import relay
-from syft_core.workers.party.status import LAYERED, MODES, OTHERS, OUT, POLICY, QUOTA, REMOTE, RESTRICTED, WRITES
+from syft_core.workers.party.status import (
+    FORM_ONLY,
+    LAYERED,
+    MODES,
+    OTHERS,
+    OUT,
+    POLICY,
+    QUOTA,
+    REMOTE,
+    RESTRICTED,
+    WRITES,
+)
 from syft_core.workers.party.worker import Stage, Worker
 from syft_core.workers.road.authorization import authorize, is_always_allowed
 from syft_core.workers.road.changes import track
 from syft_core.workers.road.concealment import conceal
+from syft_core.workers.road.derivation import derive
 from syft_core.workers.road.execution import Execution
 from syft_core.workers.road.gradients import track_gradients
 from syft_core.workers.road.keeping import keep
-from syft_core.workers.road.memory import confine
+from syft_core.workers.road.memory import confine, require_data
 from syft_core.workers.road.procedure import execute, register_stages
 
 
@@ -58,9 +71,11 @@ def list_stages(op: Op, status: int, framework: FrameworkAttributes) -> list[Sta
     may_change = changes or op.differentiates or op.tier != "reviewed"
     may_be_refused = status & POLICY or (status & OTHERS and changes) or not is_always_allowed(op, framework)
     needed: dict[Stage, object] = {
+        require_data: status & FORM_ONLY and not status & REMOTE,
         meter: status & QUOTA,
         relay: status & REMOTE,
         keep: not status & REMOTE,
+        derive: status & RESTRICTED and not status & REMOTE,
         conceal: status & RESTRICTED and not status & REMOTE,
         confine: (op.uninitialized or op.reads_beyond) and not status & REMOTE,
         track_gradients: op.accumulates and not status & REMOTE,

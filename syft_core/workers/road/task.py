@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from syft_core.exceptions import MixedLayersError, ValueRefusedError
 from syft_core.hook.attributes import FrameworkAttributes, Op
 from syft_core.hook.chain import plain_end
-from syft_core.hook.dispatch import framework_of, frameworks_of_types
+from syft_core.hook.dispatch import framework_of, frameworks_of_types, is_form_only
 from syft_core.hook.hook_args import is_framework_tensor
 from syft_core.hook.rules import map_leaves
 from syft_core.peer import Peer
@@ -17,7 +17,7 @@ from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.tensors.private import get_allowed_users, remove_restriction
 from syft_core.values import Args, Function, Nested, Tensor
 from syft_core.workers.moving.transfer import rebuild, require_elsewhere
-from syft_core.workers.party.status import DELEGATED, FOREIGN, LAYERED
+from syft_core.workers.party.status import DELEGATED, FOREIGN, FORM_ONLY, LAYERED
 from syft_core.workers.party.store import Stored
 from syft_core.workers.party.worker import Worker
 
@@ -39,6 +39,7 @@ class Task:
         "framework",
         "function",
         "holder",
+        "is_in_order",
         "kind",
         "name",
         "op",
@@ -62,6 +63,8 @@ class Task:
         self.name = ""
         """The operation that requires it."""
         self.parents: list[Stored] = []
+        self.is_in_order = True
+        """Whether the parents are the tensors of the arguments in order, and none stands for an attribute."""
         self.operands: list[Tensor] = []
         """The argument for each parent: the object itself, or an attribute of it."""
         self.status = worker.status | DELEGATED if peer.behalf else worker.status
@@ -88,6 +91,7 @@ class Task:
                     self._require_framework(value)
                 if attr is not None:
                     value = _alias(remove_restriction(attribute(value, attr)))
+                    self.is_in_order = False
                 self.operands.append(value)
                 values.append(value)
             elif cls in SCALARS:
@@ -126,6 +130,8 @@ class Task:
             return self.operands[-1]
         if is_framework_tensor(type(leaf)):
             self._require_framework(leaf)
+            if is_form_only(leaf):
+                self.status |= FORM_ONLY
         return leaf
 
     def _require_framework(self, value: Tensor) -> None:

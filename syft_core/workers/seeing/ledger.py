@@ -26,6 +26,7 @@ from syft_core.peer import Id, Peer
 from syft_core.pictures.boxes import form_of
 from syft_core.pictures.tables import one_line
 from syft_core.values import Table
+from syft_core.workers.party.derivations import Derivation
 from syft_core.workers.party.store import FailedSource
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ and the decisions about them, all, or none.
 """
 MAX_NAME = 256
 """The maximum length of a source's tags in an entry: peers choose them."""
+MAX_HOW = 200
+"""The maximum length of the text that says how an object was computed."""
 MAX_REMEMBERED = 10_000
 """The maximum number of departures in memory: peers cause them."""
 MAX_REFUSALS = 10
@@ -85,7 +88,7 @@ def describe_departure(leaving: Sequence[Departure], peer: Peer, to: str, reason
         if lineage is None:  # The tensors of a trained model have the same.
             lineage = lineages[entry.sources] = describe_lineage(entry.sources, to, reason)
         form = describe_value(entry.value if value is None else value) if grant is None else describe_form(entry)
-        left = Entry(now, who, entry.id, form, **lineage, peer=peer.id)
+        left = Entry(now, who, entry.id, form, **lineage, peer=peer.id, how=describe_how(entry.derivation))
         entries.append(left if grant is None else _add_grant(left, grant))
     return entries
 
@@ -94,6 +97,13 @@ def describe_form(entry: Stored) -> str:
     """Return the form of an object, and the protocol that computed it if that limits what the object reveals."""
     form = describe_value(entry.value)
     return f"{form} of {entry.made_by}" if entry.made_by else form
+
+
+def describe_how(derivation: Derivation | None) -> str:
+    """Return how an object was computed, in one line with the digest of its program; "" if nothing is known."""
+    if derivation is None:
+        return ""
+    return f"{derivation.describe(MAX_HOW)}; program {derivation.find_program()}"
 
 
 def describe_value(value: object) -> str:
@@ -189,9 +199,13 @@ class Ledger(EntryList):
         self._refused: dict[str, _Refused] = {}
         self.histories: dict[str, LedgerHistory] = {}
         """The history that each rule has read from the file when it was opened, if any."""
+        self.charged: list[Entry] = []
+        """The charges of earlier runs in the file, for the feature that counts them."""
         self.file = None if path is None else _JOURNAL(path, owner, self._recall, limit)
 
     def _recall(self, line: Table) -> None:
+        if line.get("event") == "charged":
+            self.charged.append(Entry.from_line(line))
         if "request" not in line and "rule" not in line:
             return
         if not self.histories:

@@ -26,10 +26,10 @@ from syft_core.tensors.private import get_allowed_users
 from syft_core.workers.party.status import ADDITIONS, RESTRICTED
 from syft_core.workers.party.store import ObjectStore, Stored
 
-Verb: TypeAlias = Literal["read", "write", "move", "tag", "lease", "describe", "search", "call"]
+Verb: TypeAlias = Literal["read", "write", "move", "tag", "lease", "describe", "search", "call", "sum"]
 Policy: TypeAlias = Callable[[Verb, Stored, Peer, Any], "str | None"]
 """Takes the verb, the object, the peer, and the value that would leave (the object, its gradient, the result of a call)
-or change. Returns None, or the reason for refusing.
+or change. Returns None, or the reason for refusing. It is not asked about "sum", which always needs a rule.
 
 Restrictions of private tensors are checked first: a policy cannot lift them.
 """

@@ -23,6 +23,7 @@ from syft_torch.differential_privacy import noisy_max as protocol  # noqa: E402
 from syft_torch.differential_privacy.noisy_max import REFUSED, STEPS  # noqa: E402
 from syft_torch.differential_privacy.pate import rdp_gnmax  # noqa: E402
 from syft_torch.differential_privacy.votes import GNMax  # noqa: E402
+from syft_worker.desk.approvals import suggest_conditions  # noqa: E402
 from tests.syft_mpc.groups import Group  # noqa: E402
 from tests.syft_mpc.test_simulation import bound  # noqa: E402
 
@@ -463,3 +464,38 @@ def test_bad_predictions_are_refused(workers: list[Any]) -> None:
     for votes, answers in (([[1, 2, 3]], [0]), ([[1, 2]], [0, 1]), ([1, 2], [0])):
         with pytest.raises(ValueError, match="cannot analyse 'votes': expected a row of 2 counts for each"):
             method.analyse(votes, answers, 1e-5, workers=3)
+
+
+# --- rules for votes
+
+
+def allow_votes(parties: list[Any], answers: Any, **conditions: Any) -> None:
+    """Let each owner approve these votes from now on, as the page does from a request."""
+    answers.request("labels")
+    for party in parties:
+        suggested = suggest_conditions(party, party.requests[-1])
+        party.allow("votes", **{**suggested, "count": 9, **conditions})
+
+
+def test_a_rule_for_votes_names_their_program_and_the_labels(hook: Any, workers: list[Any]) -> None:
+    hook.local_worker.user = "dana"
+    *parties, provider = workers
+    pointers = send_labels(to_labels([20, 5], 4), parties, private=True)
+    allow_votes(parties, GNMax(2, sigma=3.0).vote(pointers, provider))
+
+    assert parties[0].rules.find("votes").conditions["labels"] == "#labels"
+    assert GNMax(2, sigma=3.0).vote(pointers, provider).get().shape == (4,)
+    with pytest.raises(GetNotPermittedError, match="its program is not approved"):
+        GNMax(2, sigma=0.3).vote(pointers, provider).get()
+
+
+def test_a_record_that_was_expanded_to_many_votes_is_refused(hook: Any, workers: list[Any]) -> None:
+    """Noise hides one of many votes, not one record that has all of them."""
+    hook.local_worker.user = "dana"
+    *parties, provider = workers
+    pointers = send_labels(to_labels([20, 5], 4), parties, private=True)
+    expanded = [pointer[:1].expand(2000, 4) for pointer in pointers]
+    allow_votes(parties, GNMax(2, sigma=3.0).vote(expanded, provider), labels="#labels")
+
+    with pytest.raises(GetNotPermittedError, match="its votes are not the labels #labels as they were loaded"):
+        GNMax(2, sigma=3.0).vote(expanded, provider).get()

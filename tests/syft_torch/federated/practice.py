@@ -107,6 +107,28 @@ def run_checkpoint(model: Any, x: Any) -> Any:
     return model.last(checkpoint(lambda z: torch.tanh(model.first(z)), x, use_reentrant=False))
 
 
+class Momentum(nn.Module):
+    """A model with a slowly changing copy of a layer, as of a teacher, and a queue of what it computed."""
+
+    def __init__(self, update: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.slow, self.update = nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False), update
+        self.register_buffer("queue", torch.zeros(2, 3))
+
+    def forward(self, x: Any) -> Any:
+        for slow, parameter in zip(self.slow.parameters(), self.layer.parameters(), strict=True):
+            self.update(slow, parameter)
+        answer = self.slow(x).detach()
+        self.queue[1].copy_(answer.mean(0))
+        return self.layer(x) + answer + self.queue.detach().clone().sum(0)
+
+
+def update_without_graph(slow: Any, parameter: Any) -> None:
+    with torch.no_grad():
+        slow.lerp_(parameter, 0.1)
+
+
 def with_layer(layer: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
     def make() -> nn.Module:
         torch.manual_seed(0)
@@ -189,6 +211,12 @@ PRACTICE: dict[str, Practice] = {
     "attack": of(attack),
     "uninitialized": of(fill),
     "checkpoint": of(run_checkpoint),
+    "momentum": (lambda: Momentum(update_without_graph), cross_entropy, sgd),
+    "momentum below autograd": (
+        lambda: Momentum(lambda slow, parameter: slow.data.mul_(0.9).add_(parameter.data, alpha=0.1)),
+        cross_entropy,
+        sgd,
+    ),
     "function with saved tensors": of(lambda model, x: model.last(Sign.apply(model.first(x)))),
     "function with a number": of(lambda model, x: model.last(Reverse.apply(model.first(x), 0.5))),
     "function with a context": of(lambda model, x: model.last(Clipped.apply(model.first(x)))),

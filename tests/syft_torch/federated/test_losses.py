@@ -16,7 +16,7 @@ from syft_torch import federated as fl  # noqa: E402
 from tests.plans.traps import DECIDED, FIXED, RIGHT  # noqa: E402
 
 from .owners import owners  # noqa: E402
-from .practice import PRACTICE  # noqa: E402
+from .practice import PRACTICE, Momentum  # noqa: E402
 from .test_schedules import train_by_hand as train_model_by_hand  # noqa: E402
 from .trainers import cross_entropy, make_data, make_samples, make_trainer, sgd  # noqa: E402
 
@@ -233,6 +233,7 @@ def test_a_loss_sees_no_old_memory(hook: Any) -> None:
     assert found[0] == found[1]
 
 
+SEEN = torch.zeros(3)
 REFUSED_STEPS = {
     "a backward pass": (
         lambda output, target: (output.square().mean().backward(), cross_entropy(output, target))[1],
@@ -241,6 +242,10 @@ REFUSED_STEPS = {
     "a gradient that is kept": (
         lambda output, target: (output.retain_grad(), cross_entropy(output, target))[1],
         r"cannot record the loss: 'torch.Tensor.retain_grad' changes gradients; use",
+    ),
+    "a tensor outside of the model": (
+        lambda output, target: (SEEN.detach().add_(output.detach().mean(0)), cross_entropy(output + SEEN, target))[1],
+        r"changes a tensor that is neither a parameter nor a buffer of the model; register it as a buffer there",
     ),
     "other memory": (
         lambda output, target: cross_entropy(output.as_strided((8, 3), (3, 1)), target[:8]),
@@ -263,3 +268,13 @@ def test_what_workers_would_refuse_is_refused_when_the_loss_is_recorded(hook: An
 
     with pytest.raises((SyftError, PlanError), match=message):
         make_trainer(hook, loss=loss)
+
+
+def test_a_model_that_replaces_the_data_of_a_parameter_is_refused_with_a_way_out(hook: Any) -> None:
+    model = Momentum(lambda slow, parameter: setattr(slow, "data", slow.data * 0.9 + parameter.data * 0.1))
+
+    with pytest.raises(
+        fl.FederatedError,
+        match=r"'torch.Tensor.data.__set__' replaces a tensor; change it in place, e.g. `p.data.copy_",
+    ):
+        make_trainer(hook, model=model)

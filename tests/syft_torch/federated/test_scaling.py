@@ -66,7 +66,7 @@ def test_what_leaves_for_a_scaling_is_one_sum_for_each_worker(workers: list[Any]
     fl.Scaling.fit(data)
 
     (line,) = workers[0].ledger
-    assert line.form == "Tensor[3, 3] float64"
+    assert line.form == "Tensor[57] float64"
     assert workers[0].search("#patients")[0].id_at_location in line.sources
 
 

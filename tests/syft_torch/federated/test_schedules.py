@@ -16,6 +16,7 @@ from torch import nn, optim  # noqa: E402  # torch may be missing
 from torch.optim import lr_scheduler  # noqa: E402  # the same
 
 from syft_torch import federated as fl  # noqa: E402  # the same
+from tests.plans.sources import SOURCES, make_sources  # noqa: E402  # the same
 
 from .trainers import cross_entropy, gather_options, make_model, make_samples, sgd  # noqa: E402  # the same
 
@@ -147,11 +148,23 @@ def test_a_scheduler_of_another_optimizer_is_refused(hook: Any, scheduler: Any) 
 # --- changes between rounds
 
 
+class Activation(nn.Module):
+    """A layer with a function in an attribute, as models of transformers have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.function = torch.relu
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x)
+
+
 class Changed:
     """A model, a loss and numbers that a program changes between rounds."""
 
     def __init__(self) -> None:
         self.model = make_model()
+        self.model[1] = Activation()
         self.model.insert(2, nn.Dropout(0.0))
         self.model.register_buffer("shift", torch.zeros(3))
         self.model[0].bias.requires_grad_(False)
@@ -196,6 +209,7 @@ CHANGES: dict[str, Callable[[Changed], object]] = {
     "dropout": lambda found: setattr(found.model[2], "p", 1.0),
     "a replaced head": replace_head,
     "an assigned state": assign_state,
+    "a function in an attribute": lambda found: setattr(found.model[1], "function", torch.sigmoid),
     "another activation": lambda found: found.model.__setitem__(1, nn.Tanh()),
     "weights": lambda found: [parameter.data.mul_(0.5) for parameter in found.model.parameters()],
 }
@@ -218,6 +232,25 @@ def test_a_change_counts_from_the_next_round(hook: Any, change: str, options: di
     for _ in range(2):
         train_by_hand(other.model, other.loss, other.make)
     assert_equal(found.model, other.model)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_change_of_whatever_a_loss_reads_counts_from_the_next_round(hook: Any, name: str) -> None:
+    model, other = make_model(), make_model()
+    read, change = make_sources()[name]
+
+    def loss(output: Any, target: Any) -> Any:
+        return cross_entropy(output, target) * read()
+
+    trainer = make_trainer(hook, model, loss)
+    trainer.fit(1)
+    train_by_hand(other, loss, sgd)
+
+    change()
+    trainer.fit(1)
+
+    train_by_hand(other, loss, sgd)
+    assert_equal(model, other)
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -17,11 +17,12 @@ from syft_core.exceptions import GetNotPermittedError
 from syft_core.ledgers.entry import Entry
 from syft_core.messages import FetchAll
 from syft_core.workers.party.virtual import VirtualWorker
+from syft_core.workers.road.derivation import derivation_of
 from syft_core.workers.seeing.ledger import Ledger
 from syft_worker.desk.approvals import DAY, suggest_conditions
 from syft_worker.desk.errors import ApprovalError
 
-SCANS = {"user": "eve", "computed_from": ["#scans"]}
+SCANS = {"user": "eve", "computed_from": ["#scans"], "any_program": True}
 
 
 @pytest.fixture
@@ -220,8 +221,15 @@ def test_a_rule_can_be_made_from_a_request(bob: Any, scans: Any) -> None:
     conditions = suggest_conditions(bob, bob.requests[0])
     bob.allow("study", **conditions, count=20)
 
-    assert conditions == {"user": "eve", "form": "Tensor[]", "computed_from": ["#scans"]}
-    assert scans.sum().get().item() == 4.0
+    program = scans.mean()
+    found = derivation_of(bob.object_store.entry(program.id_at_location)).find_program()
+    stated = {"numbers_per_row": 0.5, "rows_behind": 0}  # There are two rows.
+    assert conditions == {
+        "user": "eve", "form": "Tensor[]", "computed_from": ["#scans"], "program": [found], **stated
+    }  # fmt: skip
+    assert program.get().item() == 2.0
+    with pytest.raises(GetNotPermittedError, match="its program is not approved"):
+        scans.sum().get()
 
 
 def test_rules_compose_with_policies(bob: Any, me: Any) -> None:
@@ -299,7 +307,7 @@ def test_a_rule_of_an_earlier_process_that_is_not_clear_any_more_is_dropped_and_
 ) -> None:
     with closing(Ledger("bob", tmp_path / "ledger.jsonl")) as ledger:
         for name, form in (("old", "Tensor[1*]"), ("kept", "Tensor[*, 4]")):
-            conditions = json.dumps({"user": "eve", "computed_from": ["#scans"], "form": form})
+            conditions = json.dumps({**SCANS, "form": form})
             made = Entry(1.0, "eve", "", form, (), "", conditions, event="standing", rule=name, approver="noor")
             ledger.record(made)
 

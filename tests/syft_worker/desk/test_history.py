@@ -13,7 +13,7 @@ from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 from syft_worker.storage import Storage
 
-SCANS = {"user": "eve", "computed_from": ["#scans"]}
+SCANS = {"user": "eve", "computed_from": ["#scans"], "any_program": True}
 
 
 def test_rules_and_their_uses_survive_a_restart(hook: Any, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def everything_owners_see(me: Any, bob: Any, capsys: Any) -> dict[str, Callable[
     request.peer = Peer(f"peer{EVIL}", f"user{EVIL}")
     ledger = Ledger("bob")
     ledger.record(Entry(1.0, EVIL, EVIL, EVIL, (EVIL,), EVIL, EVIL, (EVIL,), EVIL, "released", "r", EVIL, "", EVIL))
-    rule = bob.allow("study", user=f"user{EVIL}", computed_from=["#ages"], by=EVIL)
+    rule = bob.allow("study", user=f"user{EVIL}", computed_from=["#ages"], any_program=True, by=EVIL)
     table = request.to_table()
 
     def print_command() -> str:

@@ -52,7 +52,7 @@ def test_requests_stay_when_their_client_is_gone(bob: Any, me: Any, request_id: 
 
 
 def test_a_rule_is_added_and_revoked(bob: Any, request_id: str) -> None:
-    bob.allow("sums", by="noor", user="eve", computed_from=["#ages"])
+    bob.allow("sums", by="noor", user="eve", computed_from=["#ages"], any_program=True)
     assert [found.name for found in releases_of(bob).approvals] == ["sums"]
 
     bob.revoke("sums")
@@ -62,7 +62,7 @@ def test_a_rule_is_added_and_revoked(bob: Any, request_id: str) -> None:
 
 # --- requests that rules cover
 
-RULE_OF_ME = {"user": "me", "computed_from": ["#ages"]}
+RULE_OF_ME = {"user": "me", "computed_from": ["#ages"], "any_program": True}
 
 
 def ask(bob: Any, me: Any) -> Any:
@@ -200,10 +200,10 @@ def test_a_rule_for_somebody_who_cannot_connect_is_refused_with_the_names(bob: A
 
     for user, hint in (("danna", "did you mean 'dana'"), ("zoe", "the users are ana, dana")):
         with pytest.raises(ApprovalError, match=f"no user of this worker has the name '{user}' .{hint}"):
-            bob.allow("sums", user=user, computed_from=["#ages"])
-    (warning,) = bob.rules.configure({"sums": {"user": "danna", "computed_from": ["#ages"]}})
+            bob.allow("sums", user=user, computed_from=["#ages"], any_program=True)
+    (warning,) = bob.rules.configure({"sums": {**RULE_OF_ME, "user": "danna"}})
     assert "the rule 'sums' cannot be used: no user of this worker has the name 'danna'" in warning
-    assert bob.rules.configure({"sums": {"user": "dana", "computed_from": ["#ages"]}}) == []
+    assert bob.rules.configure({"sums": {**RULE_OF_ME, "user": "dana"}}) == []
 
 
 # --- requests expire

@@ -104,12 +104,12 @@ def draw(ages: Any, scale: float) -> Any:
 
 
 def fetch_by_rule(bob: Any, failed: Any) -> Any:
-    bob.allow("study", user="eve", computed_from=["#ages"], count=1)
+    bob.allow("study", user="eve", computed_from=["#ages"], any_program=True, count=1)
     return failed.get(reason="round 1")
 
 
 def fetch_all_by_rule(bob: Any, failed: Any) -> Any:
-    bob.allow("study", user="eve", computed_from=["#ages"], count=1)
+    bob.allow("study", user="eve", computed_from=["#ages"], any_program=True, count=1)
     (value,) = failed.child._location.ask(FetchAll((failed.child.id_at_location,), reason="round 1"))
     return value
 
@@ -149,7 +149,7 @@ def test_what_an_operation_failed_to_compute_leaves_like_any_other_value(bob: An
 def test_a_failure_uses_a_rule_up_as_often_as_a_value_does(bob: Any, me: Any) -> None:
     me.user = "eve"
     bob.load_data([torch.tensor([10.0, 20.0]).private_tensor([]).tag("#ages")])
-    bob.allow("study", user="eve", computed_from=["#ages"], count=2)
+    bob.allow("study", user="eve", computed_from=["#ages"], any_program=True, count=2)
     ages = bob.search("#ages")[0]
 
     assert [draw(ages, FAILS).get().item() for _ in range(2)] == [0.0, 0.0]

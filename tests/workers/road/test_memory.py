@@ -11,10 +11,11 @@ import torch
 
 from syft_core.exceptions import (
     GetNotPermittedError,
+    OperationNotAllowedError,
     ValueRefusedError,
     WriteNotPermittedError,
 )
-from syft_core.messages import Call, Fetch, Tag
+from syft_core.messages import Call, Fetch, Run, Tag
 from syft_core.pointers.callable_pointer import ObjectWrapper
 from syft_core.pointers.object_pointer import new_id
 
@@ -242,3 +243,141 @@ def test_a_function_of_the_owner_writes_nothing_into_published_objects_that_the_
     bob.hook.local_worker.location_of(bob).ask(Call("write", (mine.child, hidden.child), {}, new_id()))
 
     assert not entry(mine.id_at_location).value.any()
+
+
+# --- memory that is replaced
+
+
+def _same_tensor(bob: Any) -> tuple[Any, Any]:
+    x = torch.zeros(3).send(bob)
+    return x, x.flatten()
+
+
+def _same_parameter(bob: Any) -> tuple[Any, Any]:
+    weight = torch.nn.Linear(3, 1, bias=False).send(bob).weight
+    return weight, weight.contiguous()
+
+
+def _scales(bob: Any) -> tuple[Any, Any]:
+    zeros = torch.zeros(3, dtype=torch.int64)
+    x = torch.quantize_per_channel(torch.ones(3), torch.ones(3, dtype=torch.float64), zeros, 0, torch.quint8).send(bob)
+    return x, x.q_per_channel_scales()
+
+
+@pytest.mark.parametrize("policy", [None, "of its own"])
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize("make", [_same_tensor, _same_parameter, _scales])
+def test_what_holds_a_tensor_whose_data_is_replaced_is_as_private(
+    bob: Any, make: Callable[[Any], tuple[Any, Any]], is_indexed: bool, policy: str | None
+) -> None:
+    if policy is not None:
+        bob.policy = lambda verb, stored, peer, value: None
+    secret = store(bob, ["alice"], [7.0] * 3)
+    holder, part = make(bob)
+    secret = secret.to(part.dtype).reshape(part.shape)
+    if is_indexed:
+        bob.object_store.find_sharing(torch.zeros(1))
+
+    part.data = secret
+
+    with pytest.raises(GetNotPermittedError):
+        holder.get()
+
+
+def _private_alias(secret: Any, x: Any) -> Any:
+    """Return the same tensor as an object that is private, because an operation returned it with a secret."""
+    return torch.atleast_1d(secret, x)[1]
+
+
+@pytest.mark.parametrize("name", ["data", "grad"])
+def test_what_replaces_a_part_of_a_private_object_restricts_public_objects_of_the_same_tensor(
+    bob: Any, secret: Any, name: str
+) -> None:
+    x = torch.zeros(3, requires_grad=True).send(bob)
+
+    setattr(_private_alias(secret, x), name, secret)
+
+    with pytest.raises(GetNotPermittedError):
+        (x.grad if name == "grad" else x.copy()).get()
+
+
+def test_scales_that_are_replaced_through_a_private_object_restrict_what_holds_them(bob: Any) -> None:
+    secret = store(bob, ["alice"], [7.0] * 3).double()
+    holder, part = _scales(bob)
+    private = _private_alias(secret, part)
+    del part
+
+    private.data = secret
+
+    with pytest.raises(GetNotPermittedError):
+        holder.get()
+
+
+@pytest.mark.parametrize("policy", [None, "of its own"])
+def test_a_public_gradient_does_not_depend_on_data_that_was_replaced_through_a_private_object(
+    bob: Any, policy: str | None
+) -> None:
+    if policy is not None:
+        bob.policy = lambda verb, stored, peer, value: None
+    secret = store(bob, ["alice"], [7.0] * 3)
+    weight, x = torch.ones(3, requires_grad=True).send(bob), torch.zeros(3).send(bob)
+    loss = (weight * x).sum()
+
+    _private_alias(secret, x).data = secret
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    assert weight.grad is None
+
+
+# --- operands without data
+
+
+COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
+    "isin": torch.isin,
+    "convolution": lambda x, y: torch.nn.functional.conv1d(x.view(1, 1, -1), y.view(1, 1, -1)),
+    "product": lambda x, y: torch.matmul(x.view(1, -1), y.view(-1, 1)),
+    "masked scatter": lambda x, y: x.masked_scatter(y > 0, x),
+    "out": lambda x, y: torch.add(x, y, out=torch.empty(0).send(x.location)),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTE)
+def test_a_result_is_no_memory_that_others_have_freed(bob: Any, public: Any, name: str) -> None:
+    without_data = torch.ones(3, device="meta").send(bob)
+
+    with pytest.raises(OperationNotAllowedError, match=r"an operand has a form and no data.* send tensors with data"):
+        COMPUTE[name](public, without_data).get()
+
+
+def test_a_tensor_without_data_in_a_message_is_no_operand_of_others(bob: Any, public: Any) -> None:
+    run = Run("torch", "torch.isin", (public.child, torch.ones(3, device="meta")), {}, new_id())
+
+    with pytest.raises(OperationNotAllowedError, match="an operand has a form and no data"):
+        bob.hook.local_worker.location_of(bob).ask(run)
+
+
+def test_tensors_without_data_compute_forms(bob: Any) -> None:
+    x = torch.ones(3, 1, device="meta").send(bob)
+
+    assert (x @ x.t()).shape == (3, 3)
+    assert (x + 1).get().is_meta
+
+
+def test_a_function_of_the_owner_gets_no_tensor_without_data(bob: Any) -> None:
+    weights = torch.ones(3)
+    bob.register_obj(ObjectWrapper(lambda x: torch.isin(weights, x), 5), 5)
+    x = torch.ones(3, device="meta").send(bob)
+
+    with pytest.raises(OperationNotAllowedError, match="an operand has a form and no data"):
+        bob.hook.local_worker.location_of(bob).ask(Call(5, (x.child,), {}, new_id()))
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_sparse_tensor_is_not_resized(bob: Any, layout: str) -> None:
+    x, larger = (getattr(torch.ones(size, size, size), layout)().send(bob) for size in (2, 6))
+
+    for resize in (lambda: x.resize_(6, 6, 6), lambda: torch.resize_as_(x, larger)):
+        with pytest.raises(OperationNotAllowedError, match="would not be cleared; create a tensor of that size"):
+            resize()
+    assert x.get().to_dense().eq(1).all()

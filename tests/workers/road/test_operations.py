@@ -21,7 +21,7 @@ def test_an_empty_status_needs_only_the_stages_that_run_and_keep(hook: Any) -> N
 
 def test_every_status_adds_its_own_stage(hook: Any) -> None:
     assert names(hook, "__add__", status.QUOTA) == ["meter", "keep", "run_plain"]
-    assert names(hook, "__add__", status.PRIVATE | status.LAYERED) == ["keep", "conceal", "run_layers"]
+    assert names(hook, "__add__", status.PRIVATE | status.LAYERED) == ["keep", "derive", "conceal", "run_layers"]
     assert names(hook, "add_", status.FOREIGN) == ["authorize", "keep", "track", "run_plain"]
     assert names(hook, "__add__", status.REMOTE | status.LAYERED) == ["relay", "run_layers"]
     assert names(hook, "backward", 0) == ["keep", "track_gradients", "run_plain"]

@@ -22,6 +22,9 @@ from syft_core.workers.road import procedure  # noqa: E402
 from syft_core.workers.road.procedure import add_stage  # noqa: E402
 from syft_core.workers.seeing.visibility import find_ids  # noqa: E402
 from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol  # noqa: E402
+from syft_sums import messages as sums  # noqa: E402
+from syft_torch.federated.arranging import Arrange  # noqa: E402
+from syft_torch.federated.statistics import Summarize  # noqa: E402
 from syft_worker.desk import messages as desk  # noqa: E402
 from tests.messages import list_commands  # noqa: E402
 
@@ -85,11 +88,23 @@ def _run_protocol(bob: Any) -> Callable[[], Any]:
     return waiting._run_protocol(bob)
 
 
+def _arrange(bob: Any) -> Callable[[], Any]:
+    x = torch.ones(4).send(bob)
+    return lambda: waiting._ask(bob, Arrange((x.child,), "half", {"test_size": 0.5, "is_test": True}, new_id()))
+
+
+def _summarize(bob: Any) -> Callable[[], Any]:
+    x = torch.ones(4).send(bob)
+    return lambda: waiting._ask(bob, Summarize((x.child,), "moments", new_id()))
+
+
 CASES: dict[type, list[Callable[[Any], Callable[[], Any]]]] = {
     **waiting.CASES,
     Run: [_run_here, waiting._run, _backward_to_a_copy],
     Call: [_call],
     RunProtocol: [_run_protocol],
+    Arrange: [_arrange],
+    Summarize: [_summarize],
 }
 """How each message is sent that does something with objects."""
 del CASES[messages.Describe]
@@ -106,6 +121,10 @@ WITHOUT: dict[type, str] = {
     OpenChannel: "no objects",
     Prepare: "forms of shares, no objects",
     Deposit: "what another party sends for a run, which is a task",
+    sums.AskMember: "no objects",
+    sums.JoinSum: "keeps results that leave with the next message",
+    sums.MaskSum: "refers to results by a round: tested in tests/syft_sums/test_handlers.py",
+    sums.RevealSum: "no objects",
     desk.AskRelease: "makes the copy that the owner reviews; what leaves is fetched",
     desk.FollowRequests: "the sender's own requests",
     desk.FetchReleased: "refers to objects by a request: tested below",

@@ -46,6 +46,9 @@ from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger
 from syft_core.workers.seeing.visibility import find_ids
 from syft_mpc.messages import Deposit, OpenChannel, Prepare, RunProtocol
+from syft_sums.messages import AskMember, JoinSum, MaskSum, RevealSum
+from syft_torch.federated.arranging import Arrange
+from syft_torch.federated.statistics import Summarize
 from syft_torch.federated.training import Evaluate, Train
 from syft_torch.hook import TorchHook
 from syft_worker.allowances import Allowance
@@ -159,6 +162,21 @@ MESSAGES: dict[type, list[Callable[[Any], Any]]] = {
         lambda x: Evaluate((x,), torch.ones(1), (), (at(x),), 1, {}, ids.pop()),
         lambda x: evaluate(weights=at(x)),
     ],
+    Arrange: [
+        lambda x: Arrange((at(x),), "half", {"test_size": 0.5, "is_test": True}, ids.pop()),
+        lambda x: Arrange((at(x),), "columns", {"inputs": ("a",), "label": "b", "dtype": "float32"}, ids.pop()),
+        lambda x: Arrange((at(x),), "scale", {}, ids.pop(), torch.ones(2, 4)),
+        lambda x: Arrange((at(x),), "scale", {}, ids.pop(), at(x)),
+    ],
+    Summarize: [
+        lambda x: Summarize((at(x),), "moments", ids.pop()),
+        lambda x: Summarize((at(x),), "histogram", ids.pop(), torch.tensor([0.0, 1.0], dtype=torch.float64)),
+        lambda x: Summarize((at(x),), "histogram", ids.pop(), at(x)),
+    ],
+    AskMember: [lambda _id: AskMember()],
+    JoinSum: [lambda x: JoinSum("icu", (bytes(32),), 1, 1, (x,), "samples")],
+    MaskSum: [lambda _id: MaskSum(bytes(32), 1, ())],
+    RevealSum: [lambda _id: RevealSum(bytes(32), 1, bytes(32), ())],
     SendOn: [lambda x: SendOn(x, "alice", ids.pop()), lambda x: SendOn(x, "bob", ids.pop())],
     GetBack: [GetBack],
     GetTicket: [lambda x: GetTicket("alice", (x,))],

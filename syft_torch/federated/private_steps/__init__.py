@@ -1,0 +1,1 @@
+"""Training with noise: gradients that are clipped for each sample, and Gaussian noise in each step."""
