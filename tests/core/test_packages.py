@@ -9,7 +9,7 @@ import pytest
 import tomllib
 from distributions import install, run
 
-from syft_core.packages import BACKENDS, FEATURES, PACKAGES, find_claimants, find_namesakes
+from syft_core.packages import BACKENDS, FEATURES, PACKAGES, find_claimants, find_namesakes, find_page
 
 LIST = "import sys; from syft_core.cli import main; sys.exit(main(['plugins']))"
 START = "from syft_core.plugins.manager import plugin_manager; print(sorted(plugin_manager().backends))"
@@ -60,3 +60,16 @@ def test_all_packages_of_the_distribution_are_known() -> None:
 
     assert sorted(project["tool"]["mypy"]["packages"]) == sorted(PACKAGES)
     assert {*BACKENDS, *FEATURES} == set(PACKAGES)
+
+
+def test_an_installed_page_is_found(tmp_path: Path) -> None:
+    install(tmp_path, "syft-core", {"mpc": "syft_mpc.plugin"})
+    record = "../share/doc/syft-core/docs/backends.md,,\nsyft_core/__init__.py,,\n"
+    (tmp_path / "syft_core-1.0.dist-info" / "RECORD").write_text(record)
+
+    done = run(
+        tmp_path, "from syft_core.packages import find_page; print(find_page('docs/backends.md'), find_page('x'))"
+    )
+
+    assert done.stdout.strip().endswith("share/doc/syft-core/docs/backends.md)")
+    assert find_page("docs/no-such-page.md") == ""
