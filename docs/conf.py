@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "generated"
-"""Pages that are written before each build: the interface and the gallery."""
+"""Pages that exist during a build: the interface and the gallery."""
 sys.path.insert(0, str(ROOT))
 
 project = "syft-core"
@@ -21,7 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphin
 root_doc = "README"
 include_patterns = [
     *["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
-    *["docs/*.md", "docs/**/*.md", "examples/README.md", "benchmarks/README.md"],
+    *["docs/*.md", "docs/**/*.md", "examples/*.md", "examples/**/*.md", "benchmarks/README.md"],
 ]
 html_theme = "furo"
 html_title = f"syft-core {release}"
@@ -50,7 +50,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", write_pages)
     app.connect("source-read", prepare_page)
     app.connect("autodoc-process-docstring", prepare_docstring)
-    app.connect("build-finished", copy_start)
+    app.connect("build-finished", finish)
 
 
 # --- pages that are written
@@ -117,7 +117,7 @@ def automodule(module: str) -> str:
 def write_gallery() -> None:
     """Write a page for each example, with its purpose, its source and its picture, and the list of them."""
     entries = []
-    for path in sorted([*ROOT.glob("examples/*.py"), *ROOT.glob("examples/network/*.py")]):
+    for path in sorted(ROOT.glob("examples/**/*.py")):
         source = path.read_text(encoding="utf-8")
         docstring = ast.get_docstring(ast.parse(source)) or ""
         title = docstring.partition("\n")[0].rstrip(".")
@@ -147,7 +147,7 @@ def prepare_page(_app: Any, name: str, content: list[str]) -> None:
         text, target, anchor = link.group(1), (place / link.group(2)).resolve(), link.group(3) or ""
         if target.is_dir() and (target / "README.md").exists():
             return f"[{text}]({link.group(2).rstrip('/')}/README.md{anchor})"
-        if target.suffix == ".py" and target.parent in (ROOT / "examples", ROOT / "examples" / "network"):
+        if target.suffix == ".py" and ROOT / "examples" in target.parents:
             stem = target.relative_to(ROOT / "examples").with_suffix("").as_posix().replace("/", "-")
             return f"[{text}](/docs/generated/example-{stem}.md)"
         return text if target.is_dir() or not target.exists() or not target.suffix else link.group(0)
@@ -163,7 +163,7 @@ def make_contents() -> str:
     users, _, contributors = (ROOT / "docs" / "README.md").read_text(encoding="utf-8").partition("For contributors")
     parts = {
         "Guide": ["docs/README", *list_pages(users)],
-        "Examples": ["examples/README", "docs/generated/gallery"],
+        "Examples": [*list_readmes(), "docs/generated/gallery"],
         "Interface": ["docs/generated/api-sy", "docs/generated/api-fl", "docs/generated/api-authors"],
         "For contributors": [*list_pages(contributors), "CHANGELOG", "SECURITY"],
     }
@@ -176,6 +176,11 @@ def make_contents() -> str:
         f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(dict.fromkeys(pages)) + "\n```\n"
         for caption, pages in parts.items()
     )
+
+
+def list_readmes() -> list[str]:
+    """Return the pages in the folder of examples."""
+    return [path.relative_to(ROOT).with_suffix("").as_posix() for path in sorted(ROOT.glob("examples/**/README.md"))]
 
 
 def list_pages(text: str) -> list[str]:
@@ -193,7 +198,8 @@ def prepare_docstring(_app: Any, _what: str, _name: str, _thing: Any, _options: 
 # --- after the build
 
 
-def copy_start(app: Any, error: Exception | None) -> None:
-    """Let the site start at index.html."""
+def finish(app: Any, error: Exception | None) -> None:
+    """Let the site start at index.html, and leave no written page among those of the repository."""
+    shutil.rmtree(GENERATED, ignore_errors=True)
     if error is None and app.builder.format == "html":
         shutil.copy(Path(app.outdir, f"{root_doc}.html"), Path(app.outdir, "index.html"))

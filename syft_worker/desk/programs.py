@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, find_option
-from syft_core.workers.party.store import ARRANGE, Source, Stored
+from syft_core.workers.party.derivations import ARRANGE, SHORT, SIGNS, Data, Derivation, Hole, find_option
+from syft_core.workers.party.store import Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.seeing.ledger import describe_value
@@ -124,7 +124,7 @@ def refuse_programs(programs: Sequence[str], results: Sequence[Computed], free: 
         found = result.derivation.find_program(free)
         if found not in programs:
             named = f"it has no input {' or '.join(map(repr, free))}" if found is None else f"{found[:SHORT]}…"
-            return f"its program is not approved ({named}): {result.derivation}"
+            return f"its program is not approved ({named})"  # The text may name data that the user may not see.
     return None if results else "nothing is known about how it was computed"
 
 
