@@ -335,8 +335,8 @@ def _require_stateless(plan: Plan) -> tuple[Program, list[Tensor]]:
         file, line = recording.lines[0] if recording is not None and recording.lines else ("the model or the loss", "")
         raise FederatedError.trainer(
             f"{file}{line and f':{line}'} makes a tensor that is kept for the next call",
-            "make it before training: in `__init__`, or with one call of the model on a batch, e.g. `model(x)`; keep "
-            "what changes in a buffer, and change it in place",
+            "make it before training: in `__init__`, or by a call of the model on the largest batch, e.g. `model(x)`; "
+            "keep what changes in a buffer, and change it in place",
         )
     return recording.program, recording.tensors
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -161,6 +162,9 @@ def test_a_trainer_names_a_tensor_that_is_kept_and_leaves_the_model_usable(hook:
     if make is Log:
         assert not train()[0].left_out
     else:
-        with pytest.raises(fl.FederatedError, match="keeps a tensor from one call for the next; keep it in a buffer"):
+        line = f"{__file__}:{Rotary.forward.__code__.co_firstlineno + 4} makes a tensor that is kept for the next call"
+        with pytest.raises(fl.FederatedError, match=f"{re.escape(line)}; make it before training"):
             train()
+        model(torch.ones(9, 4))  # As the error advises.
+        assert not train()[0].left_out
     assert model(torch.ones(5, 4)).shape == (5, 4)
