@@ -137,3 +137,18 @@ def test_a_function_may_keep_what_it_has_seen(hook: Any, bob: Any) -> None:
     plan = sy.Plan("log", Logging()).build(torch.ones(2))
 
     assert plan.send(bob)(torch.ones(2).send(bob)).get().tolist() == [2, 2]
+
+
+def test_changes_of_the_state_here_are_used_after_the_plan_is_sent_again(hook: Any, bob: Any) -> None:
+    model, x = torch.nn.Linear(2, 1), torch.ones(3, 2)
+    plan = sy.Plan("apply", lambda x: model(x)).build(x)
+    there, before = plan.send(bob), model(x)
+
+    with torch.no_grad():
+        model.weight.mul_(2)
+    model.load_state_dict({name: tensor * 3 for name, tensor in model.state_dict().items()})
+
+    assert torch.equal(there(x.send(bob)).get(), before)
+    with pytest.raises(PlanError, match="record it again to send what is here"):
+        plan.send(bob)
+    assert torch.equal(plan.build(x).send(bob)(x.send(bob)).get(), model(x))
