@@ -87,6 +87,7 @@ def write_page(
     departures: Sequence[Departures],
     rule: str,
     seen: Trace,
+    spent: str = "",
 ) -> None:
     """Fill the page: accuracy by round, who got what, the rule, and one round as a diagram."""
     alone = {name: curves[f"{name} alone"] for name in hospitals}
@@ -96,7 +97,8 @@ def write_page(
         f"{len(alone)} hospitals with {PATIENTS} made-up patients each. The model went to the patients; this page was "
         f"drawn from what left, and from the ledger of each hospital."
     )
-    page.add_figure(f"{curves['together'][-1]:.1%}", "right diagnoses, trained together")
+    noise = f", with {spent} (the largest of the three)" if spent else ""
+    page.add_figure(f"{curves['together'][-1]:.1%}", f"right diagnoses, trained together{noise}")
     page.add_figure(f"{alone[best][-1]:.1%}", f"the best of the three alone ({best})")
     page.add_figure(f"{curves['pooled'][-1]:.1%}", "with all patients in one place")
     page.add_figure(str(sum(found.records for found in departures)), "rows that left", is_good=True)
