@@ -38,7 +38,7 @@ from syft_sums.statements import Ready
 from syft_sums.tally import FalseStatementError, Tally
 
 if TYPE_CHECKING:
-    from syft_sums.encoding import Floats
+    from syft_sums.encoding import Decoded
 
 Weights: TypeAlias = Literal["samples", "equal"]
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 class SumResult:
     """The sum of a round."""
 
-    vector: Floats
+    vector: Decoded
     """The sums of all numbers in order; the last one is the number of samples, or of workers for equal weights."""
     members: tuple[Id, ...]
     """The workers that are in the sum."""

@@ -35,7 +35,7 @@ from syft_sums.encoding import encode, limit_of
 from syft_sums.errors import SumRefusedError
 from syft_sums.messages import AskMember, JoinSum, MaskSum, RevealSum
 from syft_sums.roster import Roster
-from syft_sums.rules import Candidate, SumRule, read_privacy
+from syft_sums.rules import SumCandidate, SumRule, read_privacy
 from syft_sums.statements import MAX_ROUND, Ready, hash_parts, write_text
 from syft_sums.studies import OpenRound, Studies, make_revealed, studies_of
 
@@ -64,7 +64,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     maker, derivation = _require_maker(worker, entries)
     key = sender.user or "", roster.study.hex(), message.round
     _require_new_round(worker, studies, key)
-    rule = studies.find_rule(Candidate(sender, maker, derivation, roster), f"{key[1][:16]}-{message.round}")
+    rule = studies.find_rule(SumCandidate(sender, maker, derivation, roster), f"{key[1][:16]}-{message.round}")
     if isinstance(rule, str):
         raise _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
     if message.weights not in ("samples", "equal"):
@@ -253,6 +253,15 @@ def _describe_noise(maker: Maker) -> str:
     return f"SampleDP({text}), for a record left out" if privacy else "none"
 
 
+class _VectorForm(NamedTuple):
+    """The form of a masked vector, for the ledger."""
+
+    shape: tuple[int, ...]
+
+
+_VectorForm.__name__ = "Tensor"
+
+
 class _SumMaker(Maker):
     """How the ledger describes a sum."""
 
@@ -261,17 +270,10 @@ class _SumMaker(Maker):
         return f"sum({options}) among {', '.join(map(str, self.parties))}"
 
 
-class Tensor:
-    """The form of a masked vector, for the ledger."""
-
-    def __init__(self, length: int) -> None:
-        self.shape = (length,)
-
-
 def _describe_result(entries: Sequence[Stored], contribution: Contribution) -> Stored:
     """Return what would leave, as an object that is not stored."""
     ready = contribution.ready
-    entry = Stored(Tensor(ready.length), None, lineage_of(entries))
+    entry = Stored(_VectorForm((ready.length,)), None, lineage_of(entries))
     for each in entries:  # A sum is restricted like its parts.
         entry.mark(each.status & ADDED)
     entry.id = f"{contribution.roster.name}:{ready.round}"

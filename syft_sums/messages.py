@@ -45,7 +45,7 @@ class JoinSum(Message):
 
 @dataclass(slots=True)
 class MaskSum(Message):
-    """Mask the results of a round for a list of workers; the answer is a ``Masked``, and the departure."""
+    """Mask the results of a round for a list of workers; the answer is a ``MaskedVector``, and the departure."""
 
     code: ClassVar[int] = 383
     facts: ClassVar[MessageFacts] = _describe("mask", masks=True)

@@ -21,7 +21,7 @@ from syft_sums.history import RoundKey, SumHistory, data_of
 from syft_sums.keys import MemberKey, write_fingerprint
 from syft_sums.release import RULE
 from syft_sums.roster import Roster
-from syft_sums.rules import Candidate, SumRule, read_conditions, read_members, read_privacy
+from syft_sums.rules import SumCandidate, SumRule, read_conditions, read_members, read_privacy
 
 if TYPE_CHECKING:
     from syft_sums.contribution import Contribution
@@ -57,9 +57,9 @@ class OpenRound:
         return f"{self.roster.study.hex()[:16]}-{self.contribution.ready.round}"
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> SumCandidate:
         """What the rules are asked about."""
-        return Candidate(self.peer, self.maker, self.derivation, self.roster)
+        return SumCandidate(self.peer, self.maker, self.derivation, self.roster)
 
     @property
     def data(self) -> list[str]:
@@ -168,7 +168,7 @@ class Studies:
     # --- rounds
 
     def find_rule(
-        self, candidate: Candidate, use: str = "", refuse: Callable[[SumRule], str | None] = lambda _rule: None
+        self, candidate: SumCandidate, use: str = "", refuse: Callable[[SumRule], str | None] = lambda _rule: None
     ) -> SumRule | str:
         """Return the first rule that covers something, and that ``refuse`` does not refuse; or why none does."""
         reasons = []
@@ -179,7 +179,7 @@ class Studies:
             reasons.append(f"the rule {rule.name!r} does not cover it: {why}")
         return "; ".join(reasons) or "this worker's owner has no rule for sums"
 
-    def _refuse_epsilon(self, rule: SumRule, candidate: Candidate) -> str | None:
+    def _refuse_epsilon(self, rule: SumRule, candidate: SumCandidate) -> str | None:
         if not rule.has_noise:
             return None
         spent, most = read_privacy(candidate.maker).get("epsilon"), rule["noise"]["epsilon"]

@@ -14,8 +14,7 @@ from syft_core.values import Json, Table
 from syft_core.workers.party.store import Sources
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import describe_value, split_failures, tags_of
-from syft_sums.rules import Candidate as SumCandidate
-from syft_sums.rules import SumRule
+from syft_sums.rules import SumCandidate, SumRule
 from syft_sums.studies import studies_of
 from syft_worker.desk.approvals import Candidate, StandingApproval, StandingApprovals, suggest_conditions
 from syft_worker.desk.errors import ReleaseError

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "syft_core"
 FEATURES = [ROOT / name for name in ("syft_mpc", "syft_worker", "syft_ray")]
-PACKAGES = [CORE, *FEATURES, ROOT / "syft_privacy", ROOT / "syft_torch", ROOT / "syft_numpy"]
+PACKAGES = [CORE, *FEATURES, ROOT / "syft_privacy", ROOT / "syft_sums", ROOT / "syft_torch", ROOT / "syft_numpy"]
 
 
 def python(program: str) -> str:

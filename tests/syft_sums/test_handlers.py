@@ -18,6 +18,7 @@ from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.workers.party.status import add_bit
+from syft_core.workers.party.store import FailedSource
 from syft_core.workers.road import procedure
 from syft_core.workers.road.procedure import add_stage
 from syft_sums.client import SumStudy
@@ -580,6 +581,18 @@ def test_the_name_of_a_study_is_quoted_in_the_ledger(hospitals: Hospitals) -> No
 def test_a_result_out_of_range_is_zeros_with_the_true_count(hospitals: Hospitals, bad: float) -> None:
     result = hospitals.study().sum(1, hospitals.put_all([[1.0, 2.0], [1.0, bad], [1.0, 2.0]]))
     np.testing.assert_allclose(result.vector, [120.0, 240.0, 180.0])
+
+
+def test_a_training_that_failed_is_zeros_with_the_true_count_and_only_its_owner_knows(hospitals: Hospitals) -> None:
+    results = hospitals.put_all([[1.0, 2.0]] * 3)
+    entry = hospitals.workers[1].object_store.entry(results["south"][0])
+    entry.sources |= {FailedSource("torch.nn.functional.cross_entropy", "IndexError")}
+    entry.refresh_status()
+
+    result = hospitals.study().sum(1, results)
+
+    np.testing.assert_allclose(result.vector, [120.0, 240.0, 180.0])
+    assert [next(iter(worker.ledger)).failed for worker in hospitals.workers] == [0, 1, 0]
 
 
 def test_the_answer_of_a_worker_whose_result_is_out_of_range_looks_the_same(client: Client) -> None:
