@@ -98,7 +98,7 @@ class SecureAggregation:
         pointers = {worker: tensor.child for worker, tensor in results.items()}
         study = self.open([pointer._location for pointer in pointers.values()])
         ids = {worker: (pointer._id_at_location,) for worker, pointer in pointers.items()}
-        found = self._sum(study, ids, FederatedError.statistic)
+        found = self._sum(study, ids, FederatedError.no_statistic)
         for worker, why in found.lost.items():
             _log.warning("a sum is without worker %r: %s", worker, why)
         return read_vector(found)

@@ -27,7 +27,7 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
-from syft_torch.federated.private_steps.accounting import Step
+from syft_torch.federated.private_steps.accounting import PrivateStep
 from syft_torch.federated.sums import take_released
 from syft_torch.federated.training import Evaluate, OnData, Train
 from syft_worker.desk.handle import RequestHandle
@@ -150,7 +150,7 @@ class Client:
         result = new_id() if id is None else id
         if (privacy := job.settings.privacy) is not None:
             draws = privacy.plan(self.samples, job.settings.epochs, job.settings.batch_size)
-            job.departures.add_steps(self.id, Step(draws.rate, privacy.multiplier), draws.steps)
+            job.departures.add_steps(self.id, PrivateStep(draws.rate, privacy.multiplier), draws.steps)
         return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:

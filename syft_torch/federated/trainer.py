@@ -88,7 +88,7 @@ class FederatedTrainer:
         strategy = FedAvg() if strategy is None else strategy
         require_arguments(model, loss, data, strategy)
         require_sizes(epochs, batch_size)
-        require_privacy(privacy, data, self.options)
+        require_privacy(privacy, data)
         self.model, self.loss, self.data, self.strategy = model, loss, data, strategy
         self.history = History()
         self._departures, self._watch = Departures(), Watch()

@@ -124,7 +124,7 @@ def refuse_programs(programs: Sequence[str], results: Sequence[Computed], free: 
         found = result.derivation.find_program(free)
         if found not in programs:
             named = f"it has no input {' or '.join(map(repr, free))}" if found is None else f"{found[:SHORT]}…"
-            return f"its program is not approved ({named}): {result.derivation}"
+            return f"its program is not approved ({named})"  # The text may name data that the user may not see.
     return None if results else "nothing is known about how it was computed"
 
 
