@@ -58,9 +58,8 @@ def ask_owners(
         if plan.evaluations:
             measured = survey.clients[client.id].keep_evaluation(survey.measurement, weights, is_shared)
             names = ", ".join(survey.metrics)
-            examples.update(
-                dict.fromkeys(measured, f"in each of {plan.evaluations} evaluation(s): the sums of {names}")
-            )
+            when = "in one evaluation" if plan.evaluations == 1 else f"in each of {plan.evaluations} evaluations"
+            examples.update(dict.fromkeys(measured, f"{when}: the sums of {names}"))
         if plan.statistics:
             _, summary = keep_statistic(data.by_worker[client.id])
             examples[summary] = f"{plan.statistics} times: count, sum and squares of each column"
