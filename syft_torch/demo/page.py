@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -57,7 +58,10 @@ def _describe(entry: Entry) -> tuple[str, str, str, str]:
     sources = ", ".join(sorted(set(filter(None, entry.names)))) or "nothing of this hospital"
     if entry.sum is None:
         return one_line(entry.form), sources, one_line(entry.user), one_line(entry.reason)
-    noise = "" if entry.sum["noise"] == "none" else f", with noise: {entry.sum['noise']}"
+    # The headline has the largest epsilon, which grows with each round.
+    noise = (
+        "" if entry.sum["noise"] == "none" else f", with noise: {re.sub(', epsilon=[^),]*', '', entry.sum['noise'])}"
+    )
     what = f"{entry.form.partition(' of ')[0]}, only in the sum of {len(entry.sum['list'])} workers{noise}"
     return what, one_line(sources), one_line(entry.user), f"rule {one_line(entry.rule)}"
 
