@@ -34,7 +34,7 @@ START_SECONDS, STOP_SECONDS = 120.0, 20.0
 """How long a hospital may take to start, and to stop."""
 
 
-Place: TypeAlias = "VirtualWorker | WebsocketClientWorker"
+HospitalWorker: TypeAlias = "VirtualWorker | WebsocketClientWorker"
 """A worker in this process, or the location of one in another."""
 
 
@@ -44,7 +44,7 @@ class Hospital:
 
     name: str
     clinic: str
-    location: Place
+    location: HospitalWorker
     ledger: Path
     config: Path
 
@@ -64,7 +64,7 @@ def start_hospitals(
     keys = {name: _write_hospital(folder / name, patients) for name, (_, patients) in clinics.items()}
     files = {name: _write_config(folder / name, name, keys, rule) for name in clinics}
     with ExitStack() as stack:
-        places: Sequence[Place]
+        places: Sequence[HospitalWorker]
         if in_process:
             places = [_build_worker(hook, config, stack) for config in files.values()]
         else:
@@ -108,7 +108,7 @@ def _write_value(value: Json) -> str:
 # --- in this process
 
 
-def _build_worker(hook: FrameworkHook, file: Path, stack: ExitStack) -> Place:
+def _build_worker(hook: FrameworkHook, file: Path, stack: ExitStack) -> HospitalWorker:
     config = read_config(file)
     ledger = Ledger(config.id, file.with_name("ledger.jsonl"))
     stack.callback(ledger.close)
@@ -123,7 +123,7 @@ def _build_worker(hook: FrameworkHook, file: Path, stack: ExitStack) -> Place:
 # --- in processes of their own
 
 
-def _serve(hook: FrameworkHook, files: Mapping[str, Path], stack: ExitStack) -> list[Place]:
+def _serve(hook: FrameworkHook, files: Mapping[str, Path], stack: ExitStack) -> list[HospitalWorker]:
     tokens = {name: TokenFile.create(file.with_name("tokens.json")) for name, file in files.items()}
     secrets = {name: file.add(USER, lifetime=None)[1] for name, file in tokens.items()}
     served = [Served(read_config(file)) for file in files.values()]
@@ -162,7 +162,7 @@ class Served:
             self.error = str(error)
 
     @contextmanager
-    def connect(self, hook: FrameworkHook, token: str) -> Iterator[Place]:
+    def connect(self, hook: FrameworkHook, token: str) -> Iterator[HospitalWorker]:
         """Connect to the process as soon as it is ready."""
         deadline = time.monotonic() + START_SECONDS
         while not self.supervisor.ready.wait(0.05):

@@ -29,7 +29,7 @@ ROUND = (
 HEADER = ("times", "what left", "computed from", "who got it", "why")
 
 
-class Departures(NamedTuple):
+class WhatLeft(NamedTuple):
     """What has left a hospital."""
 
     hospital: str
@@ -66,14 +66,14 @@ def _describe(entry: Entry) -> tuple[str, str, str, str]:
     return what, one_line(sources), one_line(entry.user), f"rule {one_line(entry.rule)}"
 
 
-def show_departures(screen: Screen, hospitals: Sequence[Hospital], number: int) -> list[Departures]:
+def show_departures(screen: Screen, hospitals: Sequence[Hospital], number: int) -> list[WhatLeft]:
     """Show what left each hospital, from its ledger; return it."""
     screen.title(f"{number}. What left each hospital")
     screen.text(
         "Everything that leaves is a line in the ledger of the hospital, on its disk, before it leaves. The lines of "
         "all rounds are counted here:"
     )
-    found = [Departures(hospital.name, hospital.clinic, hospital.read_departures()) for hospital in hospitals]
+    found = [WhatLeft(hospital.name, hospital.clinic, hospital.read_departures()) for hospital in hospitals]
     for departures in found:
         screen.text(f"{departures.hospital}, the {departures.clinic}:")
         screen.table(HEADER, departures.rows)
@@ -88,7 +88,7 @@ def write_page(
     page: DemoPage,
     curves: Mapping[str, Sequence[float]],
     hospitals: Sequence[str],
-    departures: Sequence[Departures],
+    departures: Sequence[WhatLeft],
     rule: str,
     seen: Trace,
     spent: str = "",

@@ -30,6 +30,7 @@ NUMBERS = {name.strip("_") for name in dir(float)}
 """Python's special methods of numbers."""
 IN_FILES = {
     "plans/program.py": NUMBERS,
+    "plans/randomness.py": {"tolist"},  # the state of a generator
     "plans/recording.py": NUMBERS | {"dim", "ndimension", "size"},  # a rank and a length, as methods
     "plans/traced.py": NUMBERS | {"index"},
     "tensors/logging.py": {"relu"},  # an option that users know

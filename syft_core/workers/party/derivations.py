@@ -273,7 +273,8 @@ class Derivation:
         """Return how the object was computed, in at most ``limit`` characters."""
         inputs = self.list_inputs()
         text = self._show({leaf.digest: name for name, leaf in inputs.items() if name.startswith("input ")})
-        return text if len(text) <= limit else f"{text[: limit - 1]}…"
+        last = limit // 2
+        return text if len(text) <= limit else f"{text[: limit - last - 3]} … {text[-last:]}"
 
     def _show(self, names: dict[bytes, str]) -> str:
         if self.operands is None:

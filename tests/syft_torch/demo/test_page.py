@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.ledgers.entry import Entry  # noqa: E402  # torch may be missing
-from syft_torch.demo.page import Departures  # noqa: E402  # the same
+from syft_torch.demo.page import WhatLeft  # noqa: E402  # the same
 
 LEFT_OUT = "SampleDP(clip=1), for a record left out"
 
@@ -15,7 +15,7 @@ def make_entry(id: str, **changes: object) -> Entry:
 
 
 def test_an_object_of_the_hospital_counts_as_rows_and_what_was_computed_from_it_as_left_outside_a_sum() -> None:
-    found = Departures("north", "heart clinic", [make_entry(id) for id in ("1", "2", "3")])
+    found = WhatLeft("north", "heart clinic", [make_entry(id) for id in ("1", "2", "3")])
 
     assert (found.records, found.outside) == (1, 3)
     assert found.rows == [("3", "Tensor[7]", "#patients", "dana", "why")]
@@ -29,7 +29,7 @@ def test_the_sums_of_all_rounds_are_one_row() -> None:
     noisy = [make_entry("x", form=forms[0], sum={**facts, "noise": noise}, rule="aggregates") for noise in noises]
     share = make_entry("9", sources=("5", "6"), names=())
 
-    found = Departures("north", "heart clinic", [*entries, *noisy, share])
+    found = WhatLeft("north", "heart clinic", [*entries, *noisy, share])
 
     assert (found.records, found.outside) == (0, 0)
     assert [row[:3] for row in found.rows] == [
