@@ -448,8 +448,8 @@ TEXTS = {
         "cannot continue: request 3 lapsed, because worker 'bob' was started again and has no store; ask again",
     ),
     ("ReleaseDeniedError", "granted"): (
-        (3, "bob"),
-        "cannot fetch request 3 from worker 'bob': its owner has made a rule of it; fetch the results that the rule "
+        ("abc", "bob"),
+        "cannot fetch request abc from worker 'bob': its owner has made a rule of it; fetch the results that the rule "
         "permits",
     ),
     ("ReleaseDeniedError", "used"): (
@@ -542,8 +542,8 @@ TEXTS = {
         "worker is in it; name the tags, e.g. with `--computed-from`",
     ),
     ("ReleaseError", "terms"): (
-        ("bob", "it names no result"),
-        "cannot ask worker 'bob' for a study: it names no result; correct it",
+        ("bob", "it does not say how often results leave"),
+        "cannot ask worker 'bob' for a study: it does not say how often results leave; correct it",
     ),
     ("ReleaseError", "being_fetched"): (
         (3, "bob"),
