@@ -457,15 +457,6 @@ TEXTS = {
         "cannot fetch request 3 from worker 'bob': it was fetched already, and an approval is good for one fetch; ask "
         "again",
     ),
-    ("ReleaseError", "terms"): (
-        ("bob", "it names no tags"),
-        "cannot ask worker 'bob' for a study: it names no tags; correct it",
-    ),
-    ("ReleaseDeniedError", "granted"): (
-        ("7", "bob"),
-        "cannot fetch request 7 from worker 'bob': its owner has made a rule of it; fetch the results that the rule "
-        "permits",
-    ),
     ("SumError", "too_few"): (
         (3, 2, 4, 3, "; east: it has no result", "try again"),
         "cannot sum round 3: 2 of 4 workers are left, and 3 must take part to the end; east: it has no result; "
