@@ -73,13 +73,22 @@ def suggest_program_conditions(results: Sequence[Computed]) -> Table:
 def count_samples(derivation: Derivation) -> int | None:
     """Return how many rows of loaded data a loop of the worker used; 0 if its data was computed, or is used twice."""
     found = derivation.whole
-    samples = find_option(found.maker, "samples")
-    if not isinstance(samples, int) or found.operands is None:
+    samples, datasets = find_option(found.maker, "samples"), find_option(found.maker, "datasets")
+    if not isinstance(samples, int) or not isinstance(datasets, int) or found.operands is None:
         return None
     roles = found.action.roles or ("",) * len(found.operands)
     data = [operand for operand, role in zip(found.operands, roles, strict=True) if not role]
-    are_loaded = all(isinstance(each, Data) or (each.maker and each.maker.protocol == ARRANGE) for each in data)
-    return samples if are_loaded and len({each.digest for each in data}) == len(data) else 0
+    size = len(data) // datasets
+    used = [{leaf.digest for part in data[n * size : (n + 1) * size] for leaf in part.data} for n in range(datasets)]
+    are_apart = len(set().union(*used)) == sum(map(len, used))
+    return samples if are_apart and all(map(_is_loaded, data)) else 0
+
+
+def _is_loaded(derivation: Derivation) -> bool:
+    """Return whether something is loaded data, or was arranged from it by the worker itself."""
+    if isinstance(derivation, Data) or derivation.operands is None or derivation.maker is None:
+        return isinstance(derivation, Data)
+    return derivation.maker.protocol == ARRANGE and all(map(_is_loaded, derivation.operands))
 
 
 def describe_check(result: Computed) -> str:

@@ -243,7 +243,8 @@ class Derivation:
         pinned = [
             role.encode() + part
             for operand, role, part in operands
-            if not (isinstance(operand, Data) or (isinstance(operand, Supplied) and part != operand.digest))
+            if not (isinstance(operand, Supplied) and part != operand.digest)
+            and not (isinstance(operand, Data) and not role)  # Data in place of weights or a correction is pinned.
         ]
         return bytes.fromhex(program) if not pinned else _hash("program", program, *pinned)
 
