@@ -41,6 +41,7 @@ class OpenRound:
     entry: Stored
     """What would leave, as the ledger describes it."""
     roster: Roster
+    weights: str
     ends: float
     recorded: set[bytes]
     """The lists that are in the ledger."""
@@ -58,7 +59,7 @@ class OpenRound:
     @property
     def candidate(self) -> Candidate:
         """What the rules are asked about."""
-        return Candidate(self.peer, self.maker, self.derivation, self.roster)
+        return Candidate(self.peer, self.maker, self.derivation, self.roster, self.weights)
 
     @property
     def data(self) -> list[str]:
