@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, find_option
+from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, Operand, find_option
 from syft_core.workers.party.store import ARRANGE, Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
@@ -119,9 +119,13 @@ def _find_rows(result: Computed) -> int | None:
 def _find_labels(derivation: Derivation) -> list[str]:
     """Return the tags of loaded data that a protocol with noise was computed on."""
     maker = derivation.maker
-    if maker is None or len(maker.parties) < 2 or not all(operand.tags for operand in maker.operands):
+    if maker is None or len(maker.parties) < 2 or not all(map(_is_as_loaded, maker.operands)):
         return []
     return [operand.tags[0] for operand in maker.operands]
+
+
+def _is_as_loaded(operand: Operand) -> bool:
+    return any(map(operand.is_loaded_as, operand.tags))
 
 
 # --- conditions: why results are not covered, or None
@@ -159,7 +163,7 @@ def refuse_other_labels(labels: str, results: Sequence[Computed]) -> str | None:
         maker = result.derivation.maker
         if maker is None or find_option(maker, "samples") is not None:
             return "it is for votes with noise"
-        if not maker.operands or not all(labels in operand.tags for operand in maker.operands):
+        if not maker.operands or not all(operand.is_loaded_as(labels) for operand in maker.operands):
             return f"its votes are not the labels {labels} as they were loaded"
     return None if results else "nothing is known about how it was computed"
 

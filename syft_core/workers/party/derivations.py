@@ -47,12 +47,17 @@ class Operand(NamedTuple):
     """An operand that a worker provided to a protocol."""
 
     tags: tuple[str, ...]
-    """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
+    """The tags of an object that the worker itself loaded, or of those from which it has arranged one; empty for one
+    that was computed or changed since."""
     shape: tuple[int, ...]
     is_whole: bool = False
     """Whether it is an object that the worker's owner has published, unchanged, or was arranged from such objects."""
     arrangement: str = ""
     """The digest of how it was arranged; empty if it was not."""
+
+    def is_loaded_as(self, tag: str) -> bool:
+        """Return whether it is an object that the worker itself loaded under a tag, as it is."""
+        return tag in self.tags and not self.arrangement
 
 
 class Maker(NamedTuple):
