@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from syft_core.demo import PAUSE, Screen, finish_demo, run_demo
+from syft_core.demo import PAUSE, DemoOptions, Screen, finish_demo, run_demo
 from syft_core.exceptions import SyftError, suggest
 from syft_core.pictures.tables import text_table
 from syft_core.plugins.backend import Backend, find_installed
@@ -78,6 +78,8 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.add_argument("backends", nargs="*", help="the frameworks to use (default: one that is installed)")
     demo.add_argument("--fast", action="store_true", help="do not pause between steps")
     demo.add_argument("--page", type=Path, help="the HTML file for the pictures (default: in a temporary folder)")
+    demo.add_argument("--seed", type=int, default=1, help="the seed of the made-up patients (default: 1)")
+    demo.add_argument("--in-process", action="store_true", help="no processes for the hospitals: a quick look")
     demo.set_defaults(run=_run_demo)
     plugin_manager().add_commands(commands)
     return parser
@@ -122,7 +124,11 @@ def _run_demo(options: argparse.Namespace) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # The terminal may not support all characters.
     screen = Screen(0 if options.fast else PAUSE)
-    for backend in chosen:
-        run_demo(screen, backend)
+    try:
+        for backend in chosen:
+            run_demo(screen, backend, DemoOptions(options.seed, options.in_process))
+    except KeyboardInterrupt:
+        print("syft-core: the demo was interrupted; all of its workers have stopped", file=sys.stderr)
+        return 130
     finish_demo(screen, [backend.name for backend in installed if backend not in chosen], options.page)
     return 0

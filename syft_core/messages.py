@@ -59,6 +59,8 @@ class MessageFacts:
     """Whether the tensors in its result stay on the receiver; the reply names them."""
     returns_objects: bool = False
     """Whether the reply contains objects, which then belong to the sender of the message."""
+    returns_masked: bool = False
+    """Whether what it returns lets results leave, although no object: they are masked."""
     is_personal: bool = False
     """Whether it changes per-client state of the receiver: tickets, channels. Nobody can send it on behalf of others,
     because the sender itself claims for whom it acts.

@@ -38,7 +38,7 @@ from syft_sums.statements import Ready
 from syft_sums.tally import FalseStatementError, Tally
 
 if TYPE_CHECKING:
-    from syft_sums.encoding import Floats
+    from syft_sums.encoding import Decoded
 
 Weights: TypeAlias = Literal["samples", "equal"]
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 class SumResult:
     """The sum of a round."""
 
-    vector: Floats
+    vector: Decoded
     """The sums of all numbers in order; the last one is the number of samples, or of workers for equal weights."""
     members: tuple[Id, ...]
     """The workers that are in the sum."""
@@ -87,7 +87,8 @@ class SumStudy:
         self.roster = Roster(name, tuple(sorted(self._keys.values())), colluding)
         problem = self.roster.find_problem()
         if problem is not None:
-            raise SumError.roster(name, *problem)
+            why, advice = problem
+            raise SumError.roster(name, why, advice)
         self._open: dict[int, _Round] = {}
 
     @property
@@ -155,9 +156,10 @@ class SumStudy:
             while len(found) < len(messages):
                 outcome = outcomes.get(timeout=None if end is None else max(end - monotonic(), 0.001))
                 found[outcome.id] = outcome
-        failed = {id: each.error for id, each in found.items() if each.error is not None}
-        late = {id: TimeoutError("it did not answer in time") for id in messages if id not in found}
-        return {id: each.answer for id, each in found.items() if each.error is None}, {**failed, **late}
+        late = TimeoutError("it did not answer in time")
+        outcome_of = {id: found.get(id, _Outcome(id, None, late)) for id in messages}  # In the order of the messages.
+        failed = {id: each.error for id, each in outcome_of.items() if each.error is not None}
+        return {id: each.answer for id, each in outcome_of.items() if each.error is None}, failed
 
     def _ask(self, id: Id, message: Message, outcomes: SimpleQueue[_Outcome]) -> None:
         try:
@@ -275,8 +277,8 @@ class _Round:
 
     def _require_quorum(self, advice: str) -> None:
         if len(self._ready) < self._least:
-            facts = len(self._ready), self._study.size, self._least
-            raise SumError.too_few(self._number, *facts, self._list_lost(), advice)
+            left, size, needed = len(self._ready), self._study.size, self._least
+            raise SumError.too_few(self._number, left, size, needed, self._list_lost(), advice)
 
     def _list_lost(self) -> str:
         return "".join([f"; {id}: {why}" for id, why in self._lost.items()])

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from syft_core.values import Nested
 from syft_sums import masks
-from syft_sums.encoding import Integers
+from syft_sums.encoding import Encoded
 from syft_sums.keys import MemberKey, write_fingerprint
 from syft_sums.roster import Roster
 from syft_sums.shamir import PRIME, share
-from syft_sums.statements import NONCE_BYTES, Masked, Proof, Ready, Revealed, hash_list, hash_parts
+from syft_sums.statements import NONCE_BYTES, MaskedVector, Proof, Ready, Revealed, hash_list, hash_parts
 
 MAX_LISTS = 8
 """Maximum number of lists for which a worker masks in one round."""
@@ -66,13 +66,13 @@ class Contribution:
         roster: Roster,
         round: int,
         task: bytes,
-        vector: Integers,
+        vector: Encoded,
         masked: int = 0,
         head: bytes = bytes(32),
         noise: str = "none",
     ) -> None:
         self.roster, self._key = roster, key
-        self._vector: Integers | None = vector
+        self._vector: Encoded | None = vector
         self._secret: X25519PrivateKey | None = X25519PrivateKey.generate()
         public, nonce = self._secret.public_key().public_bytes_raw(), secrets.token_bytes(NONCE_BYTES)
         ready = Ready(key.public, roster.study, round, task, public, nonce, len(vector), masked, head, noise)
@@ -126,7 +126,7 @@ class Contribution:
             self._attempts[digest] = _Attempt(statements, secrets.token_bytes(_ROOT_BYTES), found, openers)
         return digest
 
-    def mask(self, digest: bytes) -> Masked:
+    def mask(self, digest: bytes) -> MaskedVector:
         """Return the masked vector for a list that ``prepare`` has returned; for the same list, the same bytes."""
         attempt = self._attempts[digest]
         statements, secret_by_key, own = attempt.statements, attempt.secrets, self._own_seed(attempt)
@@ -151,7 +151,7 @@ class Contribution:
         values = vector.astype("<u8", copy=False).tobytes()
         digests = hashlib.sha256(values).digest(), hashlib.sha256(own).digest(), hash_parts(*sealed)
         attempt.proof = Proof(self.ready.key, digest, *digests).sign(self._key)
-        return Masked(attempt.proof, values, sealed)
+        return MaskedVector(attempt.proof, values, sealed)
 
     def _exchange(self, statements: Sequence[Ready]) -> dict[bytes, bytes]:
         """Return the secret that this worker has with each other one of a list."""

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Integers: TypeAlias = npt.NDArray[np.uint64]
-Floats: TypeAlias = npt.NDArray[np.float64]
+Encoded: TypeAlias = npt.NDArray[np.uint64]
+Decoded: TypeAlias = npt.NDArray[np.float64]
 SCALE = 2.0**32
 BLOCK = 1 << 16
 """How many numbers are processed at once: they fit a processor's cache."""
@@ -20,7 +20,7 @@ def limit_of(size: int) -> float:
     return 2.0**63 / size / SCALE
 
 
-def encode(parts: Sequence[npt.NDArray[np.generic]], factor: float, weight: float, size: int) -> tuple[Integers, bool]:
+def encode(parts: Sequence[npt.NDArray[np.generic]], factor: float, weight: float, size: int) -> tuple[Encoded, bool]:
     """Return the encoded numbers of flat arrays, each times ``factor``, then the weight.
 
     If a number is not finite or too large for a sum of ``size`` workers, all but the weight are zeros, and the second
@@ -44,7 +44,7 @@ def encode(parts: Sequence[npt.NDArray[np.generic]], factor: float, weight: floa
     return encoded, fits
 
 
-def decode(total: Integers) -> Floats:
+def decode(total: Encoded) -> Decoded:
     """Return the numbers of an encoded sum."""
     return total.view(np.int64) / SCALE
 

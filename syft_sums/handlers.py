@@ -7,6 +7,7 @@ RevealSum    the ledger on disk, then the mask of one list
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ from syft_sums.encoding import encode, limit_of
 from syft_sums.errors import SumRefusedError
 from syft_sums.messages import AskMember, JoinSum, MaskSum, RevealSum
 from syft_sums.roster import Roster
-from syft_sums.rules import WEIGHTS, Candidate, SumRule, read_privacy
+from syft_sums.rules import WEIGHTS, SumCandidate, SumRule, read_privacy
 from syft_sums.statements import MAX_ROUND, Ready, hash_parts, write_text
 from syft_sums.studies import OpenRound, Studies, make_revealed, studies_of
 
@@ -65,7 +66,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     _require_new_round(worker, studies, key)
     if message.weights not in WEIGHTS:
         raise _refuse(worker, f"there are no weights {message.weights!r}", 'use "samples" or "equal"')
-    candidate = Candidate(sender, maker, derivation, roster, message.weights)
+    candidate = SumCandidate(sender, maker, derivation, roster, message.weights)
     rule = studies.find_rule(candidate, f"{key[1][:16]}-{message.round}")
     if isinstance(rule, str):
         raise _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
@@ -253,6 +254,15 @@ def _describe_noise(maker: Maker) -> str:
     return f"SampleDP({text}), for a record left out" if privacy else "none"
 
 
+class _VectorForm(NamedTuple):
+    """The form of a masked vector, for the ledger."""
+
+    shape: tuple[int, ...]
+
+
+_VectorForm.__name__ = "Tensor"
+
+
 class _SumMaker(Maker):
     """How the ledger describes a sum."""
 
@@ -261,17 +271,10 @@ class _SumMaker(Maker):
         return f"sum({options}) among {', '.join(map(str, self.parties))}"
 
 
-class Tensor:
-    """The form of a masked vector, for the ledger."""
-
-    def __init__(self, length: int) -> None:
-        self.shape = (length,)
-
-
 def _describe_result(entries: Sequence[Stored], contribution: Contribution) -> Stored:
     """Return what would leave, as an object that is not stored."""
     ready = contribution.ready
-    entry = Stored(Tensor(ready.length), None, lineage_of(entries))
+    entry = Stored(_VectorForm((ready.length,)), None, lineage_of(entries))
     for each in entries:  # A sum is restricted like its parts.
         entry.mark(each.status & ADDED)
     entry.id = f"{contribution.roster.name}:{ready.round}"
@@ -304,7 +307,7 @@ def _record_departure(worker: Worker, message: MaskSum, found: OpenRound, statem
     keys = [statement.key.hex() for statement in statements]
     names = tuple(studies.name_all(keys))
     options = (
-        ("study", f'"{found.roster.name}"'),
+        ("study", json.dumps(found.roster.name, ensure_ascii=False)),
         ("round", ready.round),
         ("workers", len(keys)),
         ("noise", ready.noise),
@@ -345,12 +348,10 @@ def cover_sum(leaving: Leaving) -> None:
     worker, facts = leaving.worker, leaving.sum
     studies = studies_of(worker)
     found = studies.rounds[facts["user"], facts["study"], facts["round"]]
-    rule = studies.find_rule(found.candidate, found.use)
-    why = rule if isinstance(rule, str) else _refuse_list(studies, rule, found, facts)
-    if why is not None:
-        leaving.error = _refuse(worker, why, "ask for what the owner's rule permits, or ask the owner")
+    rule = studies.find_rule(found.candidate, found.use, lambda rule: _refuse_list(studies, rule, found, facts))
+    if isinstance(rule, str):
+        leaving.error = _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
         return
-    assert isinstance(rule, SumRule)  # noqa: S101  # otherwise there is a reason
     facts["rule"], facts["counts"] = rule.name, not rule.has_noise
     (place,) = leaving.kept
     entry = leaving.objects[place].entry

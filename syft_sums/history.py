@@ -37,12 +37,18 @@ class SumHistory:
     """For how many sums each other worker had masked when it was last seen."""
     uses: dict[str, dict[str, float]] = field(default_factory=dict)
     """When each rule was used, by the id of the use."""
+    granted: dict[str, tuple[Table, str]] = field(default_factory=dict)
+    """The conditions of each rule that was made from a request, and who made it."""
     rounds: list[Table] = field(default_factory=list)
     """The facts of the last lines, for the owner."""
 
     def note(self, entry: Entry) -> None:
         """Take note of the next line of the ledger."""
-        if entry.sum is not None:
+        if entry.sum is not None and entry.event == "standing":
+            self.granted[entry.rule] = entry.sum["conditions"], entry.approver
+        elif entry.sum is not None and entry.event == "revoked":
+            self.granted.pop(entry.rule, None)
+        elif entry.sum is not None:
             self.add(entry.sum, entry.event == "revealed", entry.when)
 
     def add(self, facts: Table, is_revealed: bool, when: float) -> None:

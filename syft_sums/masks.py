@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from syft_sums.encoding import BLOCK, Integers
+from syft_sums.encoding import BLOCK, Encoded
 
 SEED_BYTES = 32
 _ONCE = bytes(12)
@@ -24,7 +24,7 @@ def derive(secret: bytes, info: bytes, length: int = 48) -> bytes:
     return HKDF(hashes.SHA256(), length, None, info).derive(secret)
 
 
-def add_masks(vector: Integers, masks: Sequence[tuple[bytes, int]]) -> None:
+def add_masks(vector: Encoded, masks: Sequence[tuple[bytes, int]]) -> None:
     """Add the pseudorandom integers of 48 bytes each, or subtract them for the sign -1, in place."""
     streams = [(Cipher(algorithms.AES(key[:32]), modes.CTR(key[32:])).encryptor(), sign) for key, sign in masks]
     buffer = bytearray(8 * BLOCK + 16)

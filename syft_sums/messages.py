@@ -9,8 +9,8 @@ from syft_core.messages import Message, MessageFacts
 from syft_core.values import Args
 
 
-def _describe(verb: str) -> MessageFacts:
-    return MessageFacts(text=lambda message: f"{verb} round {message.round}", is_personal=True)
+def _describe(verb: str, masks: bool = False) -> MessageFacts:
+    return MessageFacts(text=lambda message: f"{verb} round {message.round}", is_personal=True, returns_masked=masks)
 
 
 @dataclass(slots=True)
@@ -45,10 +45,10 @@ class JoinSum(Message):
 
 @dataclass(slots=True)
 class MaskSum(Message):
-    """Mask the results of a round for a list of workers; the answer is a ``Masked``, and the departure."""
+    """Mask the results of a round for a list of workers; the answer is a ``MaskedVector``, and the departure."""
 
     code: ClassVar[int] = 383
-    facts: ClassVar[MessageFacts] = _describe("mask")
+    facts: ClassVar[MessageFacts] = _describe("mask", masks=True)
     study: bytes
     round: int
     statements: Args

@@ -10,10 +10,9 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from datetime import time as clock_time
 from typing import NamedTuple
 
+from syft_core.conditions import DAY, read_count, read_moment, read_tags, read_text, read_until
 from syft_core.exceptions import suggest
 from syft_core.peer import Peer
 from syft_core.registry import Registry
@@ -23,7 +22,6 @@ from syft_sums.errors import SumRuleError
 from syft_sums.keys import read_fingerprint, write_fingerprint
 from syft_sums.roster import MAX_MEMBERS, Roster
 
-DAY = 86_400.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 WEIGHTS = ("samples", "equal")
@@ -38,14 +36,14 @@ DEFAULTS: Mapping[str, Json] = {
 REQUIRED = ("user", "computed_from")
 
 
-class Candidate(NamedTuple):
+class SumCandidate(NamedTuple):
     """What a client wants summed: for whom, how it was computed, the workers of the study, and their weights."""
 
     peer: Peer
     maker: Maker
     derivation: Derivation
     roster: Roster
-    weights: str
+    weights: str = WEIGHTS[0]
     free: tuple[str, ...] = ()
     """The supplied inputs that may be anything, besides the weights of a training."""
 
@@ -55,7 +53,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Condition:
+class SumCondition:
     """One key of a rule.
 
     ``read`` returns the value of the key as JSON can express it, or raises ``ValueError`` with the reason; ``refuse``
@@ -63,11 +61,11 @@ class Condition:
     """
 
     read: Callable[[Json], Json]
-    refuse: Callable[[Json, Candidate], str | None]
+    refuse: Callable[[Json, SumCandidate], str | None]
     text: Callable[[Json], str]
 
 
-CONDITIONS: Registry[str, Condition] = Registry("conditions of sums", advice="choose another key")
+CONDITIONS: Registry[str, SumCondition] = Registry("conditions of sums", advice="choose another key")
 
 
 @dataclass(eq=False)
@@ -94,7 +92,7 @@ class SumRule:
         """Among how many workers a sum hides each update, if the client works together with all that may collude."""
         return int(self["at_least"]) - int(self["colluding"])
 
-    def refuse(self, candidate: Candidate, use: str = "") -> str | None:
+    def refuse(self, candidate: SumCandidate, use: str = "") -> str | None:
         """Return why something is not covered, or None; a ``use`` that was counted is not counted again."""
         if use not in self.uses and (why := self._refuse_use()) is not None:
             return why
@@ -110,7 +108,7 @@ class SumRule:
             return f"all of its {most} uses are used up"
         if (most := self["per_day"]) is not None and sum(when >= now - DAY for when in self.uses.values()) >= most:
             return f"it was used {most} times within 24 hours"
-        if (until := self["until"]) is not None and now >= _to_moment(until):
+        if (until := self["until"]) is not None and now >= read_moment(until):
             return f"it expired on {until}"
         return None
 
@@ -178,11 +176,11 @@ def read_members(members: Mapping[str, str | Sequence[str]]) -> dict[str, tuple[
 # --- conditions
 
 
-def _refuse_user(user: str, candidate: Candidate) -> str | None:
+def _refuse_user(user: str, candidate: SumCandidate) -> str | None:
     return None if candidate.peer.user == user and not candidate.peer.behalf else f"it is for {user!r}"
 
 
-def _refuse_data(tags: list[str], candidate: Candidate) -> str | None:
+def _refuse_data(tags: list[str], candidate: SumCandidate) -> str | None:
     """Refuse anything but whole published objects under one of the tags."""
     for operand in candidate.maker.operands:
         if not operand.is_whole:
@@ -192,36 +190,36 @@ def _refuse_data(tags: list[str], candidate: Candidate) -> str | None:
     return None if candidate.maker.operands else f"it is for what was computed from {' and '.join(tags)}"
 
 
-def _refuse_size(at_least: int, candidate: Candidate) -> str | None:
+def _refuse_size(at_least: int, candidate: SumCandidate) -> str | None:
     size = candidate.roster.size
     return None if size >= at_least else f"the study has {size} workers, and the rule wants at least {at_least}"
 
 
-def _refuse_colluding(most: int, candidate: Candidate) -> str | None:
+def _refuse_colluding(most: int, candidate: SumCandidate) -> str | None:
     found = candidate.roster.colluding
     return None if found >= most else f"the study assumes that {found} workers may collude, and the rule {most}"
 
 
-def _refuse_weights(wanted: str, candidate: Candidate) -> str | None:
+def _refuse_weights(wanted: str, candidate: SumCandidate) -> str | None:
     if candidate.weights == wanted:
         return None
     why = "from the sums of one list with both, the result of each worker can be computed"
     return f"its weights are {candidate.weights!r}, and the rule wants {wanted!r}: {why}"
 
 
-def _refuse_rows(least: int, candidate: Candidate) -> str | None:
+def _refuse_rows(least: int, candidate: SumCandidate) -> str | None:
     samples = candidate.option("samples")
     return None if type(samples) is int and samples >= least else f"it used fewer than {least} rows"
 
 
-def _refuse_clip(most: float, candidate: Candidate) -> str | None:
+def _refuse_clip(most: float, candidate: SumCandidate) -> str | None:
     clip = read_privacy(candidate.maker).get("clip", candidate.option("clip"))
     if candidate.maker.protocol != "train" or (isinstance(clip, int | float) and clip <= most):
         return None
     return f"its norm may be larger than the {most:g} of the rule: train with `clip={most:g}`"
 
 
-def _refuse_program(digests: list[str], candidate: Candidate) -> str | None:
+def _refuse_program(digests: list[str], candidate: SumCandidate) -> str | None:
     if candidate.derivation.find_program(candidate.free) in digests:
         return None
     if candidate.option("privacy"):
@@ -229,7 +227,7 @@ def _refuse_program(digests: list[str], candidate: Candidate) -> str | None:
     return "its program is not approved, and the rule asks for no noise"
 
 
-def _refuse_noise(noise: Table, candidate: Candidate) -> str | None:
+def _refuse_noise(noise: Table, candidate: SumCandidate) -> str | None:
     found = read_privacy(candidate.maker)
     if not found:
         return "it has no noise, and under this rule nothing exact leaves"
@@ -250,21 +248,8 @@ _PRIVACY = ("clip", "multiplier", "rate", "steps", "delta", "epsilon")
 """What private training writes, in order."""
 
 
-def _accept(_value: Json, _candidate: Candidate) -> None:
+def _accept(_value: Json, _candidate: SumCandidate) -> None:
     return None
-
-
-def _read_text(value: Json) -> str:
-    if type(value) is not str or not value.strip():
-        raise ValueError(f"must be a text, not {value!r}")
-    return value
-
-
-def _read_tags(value: Json) -> list[str]:
-    tags = [value] if type(value) is str else value
-    if not isinstance(tags, list | tuple) or not tags or not all(type(tag) is str and tag for tag in tags):
-        raise ValueError(f"must be a list of at least one tag, such as ['#scans'], not {value!r}")
-    return sorted(set(tags))
 
 
 def _read_digests(value: Json) -> list[str]:
@@ -323,55 +308,43 @@ def _read_failures(value: Json) -> str:
     return str(value)
 
 
-def _read_until(value: Json) -> str:
-    text = value.isoformat() if isinstance(value, date) else value
-    try:
-        _to_moment(_read_text(text))
-    except (ValueError, OverflowError, OSError):
-        raise ValueError(f"must be a date, such as 2027-01-31, or a date and a time, not {value!r}") from None
-    return str(text)
-
-
-def _to_moment(until: str) -> float:
-    if len(until) == len("2027-01-31"):
-        return datetime.combine(date.fromisoformat(until) + timedelta(days=1), clock_time()).timestamp()
-    return datetime.fromisoformat(until).timestamp()
-
-
 def _describe_program(digests: list[str]) -> str:
     return f"by {'one program' if len(digests) == 1 else f'{len(digests)} programs'} that you have approved"
 
 
-_COUNT = _read_number(1, 2**31 - 1)
 CONDITIONS.update(
     {
-        "user": Condition(_read_text, _refuse_user, lambda user: f"{user} may have sums"),
-        "at_least": Condition(
+        "user": SumCondition(read_text, _refuse_user, lambda user: f"{user} may have sums"),
+        "at_least": SumCondition(
             _read_number(2, MAX_MEMBERS), _refuse_size, lambda n: f"of at least {n} workers, this one included"
         ),
-        "colluding": Condition(_read_number(0, MAX_MEMBERS), _refuse_colluding, lambda n: f"of which {n} may collude"),
-        "computed_from": Condition(_read_tags, _refuse_data, lambda tags: f"computed from {', '.join(tags)}"),
-        "rows_at_least": Condition(_COUNT, _refuse_rows, lambda n: f"with at least {n} rows"),
-        "clip": Condition(_read_size, _refuse_clip, lambda clip: f"each with a norm of at most {clip:g}"),
-        "changes": Condition(
+        "colluding": SumCondition(
+            _read_number(0, MAX_MEMBERS), _refuse_colluding, lambda n: f"of which {n} may collude"
+        ),
+        "computed_from": SumCondition(read_tags, _refuse_data, lambda tags: f"computed from {', '.join(tags)}"),
+        "rows_at_least": SumCondition(read_count, _refuse_rows, lambda n: f"with at least {n} rows"),
+        "clip": SumCondition(_read_size, _refuse_clip, lambda clip: f"each with a norm of at most {clip:g}"),
+        "changes": SumCondition(
             _read_number(0, 2**31 - 1), _accept, lambda n: f"over at most {n + 1} different lists of workers"
         ),
-        "weights": Condition(
+        "weights": SumCondition(
             _read_weights, _refuse_weights, lambda how: "each worker with the same weight" if how == "equal" else ""
         ),
-        "programs": Condition(_read_digests, _refuse_program, _describe_program),
-        "free": Condition(_read_names, _accept, lambda names: f"with any {', '.join(names)}"),
-        "any_program": Condition(
+        "programs": SumCondition(_read_digests, _refuse_program, _describe_program),
+        "free": SumCondition(_read_names, _accept, lambda names: f"with any {', '.join(names)}"),
+        "any_program": SumCondition(
             _read_flag, _accept, lambda _v: "by any program: a sum can then be made to show one record"
         ),
-        "noise": Condition(
+        "noise": SumCondition(
             _read_noise,
             _refuse_noise,
             lambda n: f"with noise: multiplier {n['multiplier']:g}, epsilon {n['epsilon']:g} at delta {n['delta']:g}",
         ),
-        "failures": Condition(_read_failures, _accept, lambda how: "a failure is visible" if how == "visible" else ""),
-        "count": Condition(_COUNT, _accept, lambda most: f"up to {most} rounds"),
-        "per_day": Condition(_COUNT, _accept, lambda most: f"at most {most} within 24 hours"),
-        "until": Condition(_read_until, _accept, lambda until: f"until {until}"),
+        "failures": SumCondition(
+            _read_failures, _accept, lambda how: "a failure is visible" if how == "visible" else ""
+        ),
+        "count": SumCondition(read_count, _accept, lambda most: f"up to {most} rounds"),
+        "per_day": SumCondition(read_count, _accept, lambda most: f"at most {most} within 24 hours"),
+        "until": SumCondition(read_until, _accept, lambda until: f"until {until}"),
     }
 )

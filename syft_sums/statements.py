@@ -119,7 +119,7 @@ class Proof(NamedTuple):
         return cls(*received)
 
 
-class Masked(NamedTuple):
+class MaskedVector(NamedTuple):
     """A masked update, and the shares of its seed, each sealed for one worker of the list."""
 
     proof: Proof
@@ -129,7 +129,7 @@ class Masked(NamedTuple):
     """In the order of the list; empty for the worker itself."""
 
     @classmethod
-    def read(cls, received: Nested) -> Masked:
+    def read(cls, received: Nested) -> MaskedVector:
         """Return a received answer; raise ``ValueError`` if it is malformed, or its digests are others."""
         _require(type(received) is tuple and len(received) == len(cls._fields))
         proof, values, sealed = Proof.read(received[0]), received[1], received[2]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syft_core.ledgers.entry import Entry
+from syft_core.exceptions import LedgerError
+from syft_core.ledgers.entry import Entry, Event
 from syft_core.peer import Id, Peer
 from syft_core.pictures.tables import one_line, text_table, to_moment
 from syft_core.values import Json, Table
@@ -20,7 +21,7 @@ from syft_sums.history import RoundKey, SumHistory, data_of
 from syft_sums.keys import MemberKey, write_fingerprint
 from syft_sums.release import RULE
 from syft_sums.roster import Roster
-from syft_sums.rules import Candidate, SumRule, read_conditions, read_members, read_privacy
+from syft_sums.rules import SumCandidate, SumRule, read_conditions, read_members, read_privacy
 
 if TYPE_CHECKING:
     from syft_sums.contribution import Contribution
@@ -57,9 +58,9 @@ class OpenRound:
         return f"{self.roster.study.hex()[:16]}-{self.contribution.ready.round}"
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> SumCandidate:
         """What the rules are asked about."""
-        return Candidate(self.peer, self.maker, self.derivation, self.roster, self.weights)
+        return SumCandidate(self.peer, self.maker, self.derivation, self.roster, self.weights)
 
     @property
     def data(self) -> list[str]:
@@ -84,6 +85,8 @@ class Studies:
         self.key_file: Path | None = None
         """Where the key is kept; None keeps it in memory."""
         self._key: MemberKey | None = None
+        for name, (conditions, by) in self.history.granted.items():
+            self.rules[name] = SumRule(name, conditions, by, uses=self.history.uses.setdefault(name, {}))
 
     # --- the owner
 
@@ -109,11 +112,30 @@ class Studies:
             raise SumRuleError.taken(name)
         return self._add(name, conditions, by)
 
-    def revoke(self, name: str = RULE) -> SumRule:
+    def grant(self, name: str, conditions: Mapping[str, Json], by: str) -> SumRule:
+        """Add a rule that the ledger keeps: it is here again after a restart."""
+        rule = self.allow(conditions, name, by)
+        try:
+            self._record(rule, "standing", by)
+        except LedgerError:
+            del self.rules[name]
+            raise
+        self.history.granted[name] = dict(rule.conditions), by
+        return rule
+
+    def revoke(self, name: str = RULE, by: str = "the owner") -> SumRule:
         """Let a rule approve nothing any more: rounds that are open end before they mask again."""
         if name not in self.rules:
             raise SumRuleError.unknown(name, str(self._worker.id))
+        if name in self.history.granted:
+            self._record(self.rules[name], "revoked", by)
+            del self.history.granted[name]
         return self.rules.pop(name)
+
+    def _record(self, rule: SumRule, event: Event, by: str) -> None:
+        facts = {"conditions": dict(rule.conditions)}
+        entry = Entry(time.time(), str(rule["user"]), "", "", (), "", rule.describe(), event=event, sum=facts)
+        self._worker.ledger.record(entry._replace(approver=by, rule=rule.name))
 
     def configure(self, members: Mapping[str, str | Sequence[str]], table: Mapping[str, Json] | None) -> None:
         """Use the members and the rule of the configuration file."""
@@ -146,17 +168,19 @@ class Studies:
 
     # --- rounds
 
-    def find_rule(self, candidate: Candidate, use: str = "") -> SumRule | str:
-        """Return the first rule that covers something, or why none does."""
+    def find_rule(
+        self, candidate: SumCandidate, use: str = "", refuse: Callable[[SumRule], str | None] = lambda _rule: None
+    ) -> SumRule | str:
+        """Return the first rule that covers something, and that ``refuse`` does not refuse; or why none does."""
         reasons = []
         for rule in self.rules.values():
-            why = rule.refuse(candidate, use) or self._refuse_epsilon(rule, candidate)
+            why = rule.refuse(candidate, use) or self._refuse_epsilon(rule, candidate) or refuse(rule)
             if why is None:
                 return rule
             reasons.append(f"the rule {rule.name!r} does not cover it: {why}")
         return "; ".join(reasons) or "this worker's owner has no rule for sums"
 
-    def _refuse_epsilon(self, rule: SumRule, candidate: Candidate) -> str | None:
+    def _refuse_epsilon(self, rule: SumRule, candidate: SumCandidate) -> str | None:
         if not rule.has_noise:
             return None
         spent, most = read_privacy(candidate.maker).get("epsilon"), rule["noise"]["epsilon"]

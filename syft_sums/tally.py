@@ -9,10 +9,10 @@ import numpy as np
 
 from syft_core.values import Nested
 from syft_sums import masks
-from syft_sums.encoding import Floats, Integers, decode
+from syft_sums.encoding import Decoded, Encoded, decode
 from syft_sums.roster import Roster
 from syft_sums.shamir import combine
-from syft_sums.statements import Masked, Proof, Ready, Revealed, hash_list
+from syft_sums.statements import MaskedVector, Proof, Ready, Revealed, hash_list
 
 
 class FalseStatementError(ValueError):
@@ -34,7 +34,7 @@ class Tally:
         self.statements = tuple(sorted(statements))
         self.digest = hash_list(self.statements)
         self._places = {statement.key: place for place, statement in enumerate(self.statements)}
-        self._total: Integers = np.zeros(self.statements[0].length, np.uint64)
+        self._total: Encoded = np.zeros(self.statements[0].length, np.uint64)
         self._proofs: dict[bytes, Proof] = {}
         self._sealed: dict[bytes, tuple[bytes, ...]] = {}
         self._seeds: dict[bytes, bytes] = {}
@@ -43,7 +43,7 @@ class Tally:
     def add_masked(self, key: bytes, received: Nested) -> None:
         """Add the masked vector of a worker; raise ``FalseStatementError`` if the answer is not valid."""
         try:
-            masked = Masked.read(received)
+            masked = MaskedVector.read(received)
         except (TypeError, ValueError) as error:
             raise FalseStatementError(key, str(error)) from None
         proof = masked.proof
@@ -97,7 +97,7 @@ class Tally:
                 raise FalseStatementError(key, "its seed cannot be rebuilt")
             self._seeds[key] = seed
 
-    def open(self) -> Floats:
+    def open(self) -> Decoded:
         """Return the sum, when all seeds are known."""
         total = self._total.copy()
         masks.add_masks(total, [(masks.mask_of_seed(seed, self.digest), -1) for seed in self._seeds.values()])

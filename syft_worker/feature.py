@@ -14,6 +14,7 @@ from syft_worker.errors import QuotaExceededError
 def register_messages(register: RegisterMessage) -> None:
     """Register the messages of those who ask, and of the owner."""
     register(messages.AskRelease, handlers.ask_release)
+    register(messages.AskStudy, handlers.ask_study)
     register(messages.FollowRequests, handlers.follow_requests)
     register(messages.FetchReleased, handlers.fetch_released)
     register(messages.ReviewRequests, handlers.review_requests)

@@ -303,7 +303,7 @@ class Page:
 
     def _withdraw(self, request: PageRequest, path: str, owner: Identity) -> Response:
         if request.method == "POST" and (rule := re.fullmatch(r"/rules/([A-Za-z0-9._-]{1,64})/revoke", path)):
-            revoke = partial(releases_of(self.server.worker).approvals.revoke, rule[1], owner.user)
+            revoke = partial(releases_of(self.server.worker).revoke, rule[1], owner.user)
             return self._change(revoke, "revoked a rule", owner)
         if request.method == "POST" and (banned := re.fullmatch(r"/bans/([0-9a-f]{12})/lift", path)):
             return self._lift(banned[1], owner)
@@ -342,20 +342,23 @@ class Page:
 
     def _add_rule(self, found: ReleaseRequest, form: Mapping[str, str], owner: Identity) -> Response:
         worker = self.server.worker
-        conditions: Table = suggest_conditions(worker, found)
+        limits: Table = {}
         if not form.get("count", "").strip():
             raise _refuse(400, "say how often in all the rule may be used: without that, it has no limit")
         for name in ("count", "per_day"):
             if text := form.get(name, "").strip():
-                conditions[name] = int(text) if re.fullmatch("[0-9]{1,9}", text) else text
+                limits[name] = int(text) if re.fullmatch("[0-9]{1,9}", text) else text
         if text := form.get("until", "").strip():
-            conditions["until"] = text
+            limits["until"] = text
 
         def change() -> None:
             releases = releases_of(worker)
             if releases.requests.find(found, form.get("digest", "")).state != "open":
                 raise ReleaseError.decided(found.id, str(worker.id), found.state)
-            releases.approvals.add(form.get("name", ""), conditions, owner.user)
+            if found.terms is not None:
+                releases.grant(found, owner.user, form.get("name", ""), limits)
+                return
+            releases.approvals.add(form.get("name", ""), {**suggest_conditions(worker, found), **limits}, owner.user)
             if found.state == "open":  # The rule may have settled it.
                 releases.requests.decide("approve", found, "", owner.user, form.get("digest", ""))
 

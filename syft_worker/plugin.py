@@ -14,7 +14,7 @@ DESK = Feature(
         "desk": "syft_worker.desk",
         "operating": "syft_worker",
     },
-    codes=(320, 370, 371, 372, 373, 374, 375, 376, 377),
+    codes=(320, 370, 371, 372, 373, 374, 375, 376, 377, 378),
     errors=(
         "syft_worker.desk.errors.ApprovalError",
         "syft_worker.desk.errors.ReleaseDeniedError",

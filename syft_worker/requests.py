@@ -23,7 +23,7 @@ from syft_worker.tokens import parse_lifetime
 if TYPE_CHECKING:
     from syft_worker.desk.client import Desk
 
-_STATES = ("open", "approved", "denied", "released", "expired", "lapsed")
+_STATES = ("open", "approved", "granted", "denied", "released", "expired", "lapsed")
 _OF_PROGRAMS = ("program", "free", "samples", "labels", "numbers_per_row", "rows_behind", "any_program")
 SECONDS = 20
 """How long to wait for the worker."""

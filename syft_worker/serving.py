@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from syft_core.conditions import DAY
 from syft_core.exceptions import SyftError
 from syft_core.features import import_everything
 from syft_core.network.address import Address
@@ -45,7 +46,6 @@ from syft_worker.certificates import check_validity, names_in, user_in
 from syft_worker.checks import USER, list_users
 from syft_worker.config import WorkerConfig, parse_config
 from syft_worker.data import choose_backend, load
-from syft_worker.desk.approvals import DAY
 from syft_worker.desk.releases import releases_of
 from syft_worker.incidents import NAME, Incidents, read_incidents
 from syft_worker.isolation import Isolation, end_with_parent, isolate

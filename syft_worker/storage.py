@@ -38,6 +38,7 @@ from syft_worker.derivations import pack, unpack, unpack_maker
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import ReleaseRequest, Requested
+from syft_worker.desk.terms import Terms
 
 FORMAT = 4
 """The version of the files; the previous ones are read too."""
@@ -199,6 +200,7 @@ class Storage:
             objects.append(Requested(find, part["attr"], copy, label=part.get("label", "")))
         # Files of earlier releases do not have the facts about the sender, and how the objects were computed.
         fields = {name: record[name] for name in _REQUEST_FIELDS if name in record or name not in _LATER}
+        fields["terms"] = None if fields.get("terms") is None else Terms(**fields["terms"])
         lineage = frozenset([source for requested in objects for source in requested.copy.sources])
         peer = _unpack_peer(record["peer"]) or self._worker.peer
         return ReleaseRequest(peer=peer, objects=objects, lineage=lineage, **fields)
@@ -340,7 +342,7 @@ def _pack(entry: Stored, worker: BaseWorker) -> Table:
     }
 
 
-_LATER = ("labels", "parties", "line", "how")
+_LATER = ("labels", "parties", "line", "how", "terms")
 _UNSTORED = ("peer", "objects", "lineage", "lifetime", "results")
 _REQUEST_FIELDS = [field.name for field in fields(ReleaseRequest) if field.name not in _UNSTORED]
 
@@ -360,6 +362,7 @@ def _pack_request(request: ReleaseRequest, worker: BaseWorker) -> Table:
         for requested in request.objects
     ]
     fields = {name: getattr(request, name) for name in _REQUEST_FIELDS}
+    fields["terms"] = None if request.terms is None else request.terms.to_table()
     return {"format": FORMAT, "worker": worker.id, "peer": _pack_peer(request.peer), "objects": objects, **fields}
 
 

@@ -132,6 +132,8 @@ class Supervisor:
         self._ended: dict[str, str] = {}
         """Why sessions were lost, by the id of the client; "" for all others."""
         self._stopping, self._hurrying = threading.Event(), threading.Event()
+        self.ready = threading.Event()
+        """Set as soon as a process serves clients."""
         self._asked: float | None = None
         """When it was asked to stop."""
         self._tell: Callable[[Table], object] = bool
@@ -217,6 +219,8 @@ class Supervisor:
                     code = process.stop(self._hurrying)
                     log_event(_log, logging.INFO, "worker stopped", process=process.id, code=code)
                     return code, 0.0, process.is_ready
+                if process.is_ready:
+                    self.ready.set()
                 if self._reloading.is_set() and process.is_ready:
                     self._reload(process)
                 executing = self._activity.read()

@@ -60,6 +60,13 @@ class TokenFile:
         self._tokens: list[Token] = []
         self._refresh()
 
+    @classmethod
+    def create(cls, path: Path) -> TokenFile:
+        """Return the tokens in a file, which is made if it does not exist."""
+        if not path.exists():
+            write_file(path, b'{"format": 1, "tokens": []}', replace=False)
+        return cls(path)
+
     def authenticate(self, secret: str) -> Identity | None:
         """Return who has this secret, or None; the log has the reason, which the client must not learn."""
         given, found = _hash(secret), None
@@ -194,9 +201,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add(args: argparse.Namespace) -> str:
     lifetime = parse_lifetime(args.expires)
     require_user_name(args.user)
-    if not args.file.exists():
-        write_file(args.file, b'{"format": 1, "tokens": []}', replace=False)
-    token, secret = TokenFile(args.file).add(args.user, lifetime, args.admin)
+    token, secret = TokenFile.create(args.file).add(args.user, lifetime, args.admin)
     if args.json:
         return json.dumps({"name": token.name, "user": token.user, "expires": token.expires, "secret": secret})
     return f"token {token.name}, {_describe_expiry(token)}; it is shown only now:\n{secret}"

@@ -23,12 +23,14 @@ from syft_core.workers.party.base import BaseWorker
 from syft_core.workers.party.store import Stored
 from syft_core.workers.seeing.ledger import Ledger, describe_value
 from syft_sums.keys import write_fingerprint
+from syft_sums.rules import SumRule
 from syft_sums.studies import Studies, studies_of
 from syft_worker.desk.approvals import StandingApproval
 from syft_worker.desk.patterns import LEGEND, count_numbers, describe_forms
-from syft_worker.desk.releases import releases_of
+from syft_worker.desk.releases import name_rule, releases_of
 from syft_worker.desk.requests import ReleaseRequest
 from syft_worker.desk.rules_in_words import shorten_programs
+from syft_worker.desk.terms import Terms
 from syft_worker.markup import Html, element, join, shorten, table
 
 T = TypeVar("T")
@@ -97,7 +99,13 @@ def overview(
         cards,
         _section("Requests to decide on", _open_requests(requests, query), "nothing of this leaves without you"),
         _section("Rules", _approvals(worker, csrf, query), "what leaves without a decision each time"),
-        _fold("Sums", _sums(studies_of(worker)), query, "sums", "results that leave only with those of other workers"),
+        _fold(
+            "Sums",
+            _sums(studies_of(worker), csrf),
+            query,
+            "sums",
+            "results that leave only with those of other workers",
+        ),
         _fold("Decided requests", _closed_requests(requests, query), query, "decided"),
         _fold("Objects", _objects(entries, query), query, "objects", f"{len(entries):,}: names and forms, no values"),
         _fold("Sessions", _sessions(clients, held, query), query, "sessions", f"{len(clients):,}"),
@@ -188,13 +196,56 @@ def _decisions(request: ReleaseRequest, shown: Table, csrf: str, may_show: bool)
     if request.state != "open":
         return []
     look = [_form(f"{path}/show", csrf, element("button", "Show what would leave", class_="quiet"))] if may_show else []
-    answer = _field("Answer, for the user", "answer", name="answer", required="", maxlength="500")
+    if request.terms is not None:
+        granting = _offer_study(request, request.terms, shown["rule"], csrf, digest)
+        denying = _form(f"{path}/deny", csrf, digest, _answer(), element("button", "Deny", class_="no"))
+        return [*granting, *look, denying]
     forms = [
         *look,
         _form(f"{path}/approve", csrf, digest, element("button", "Approve")),
-        _form(f"{path}/deny", csrf, digest, answer, element("button", "Deny", class_="no")),
+        _form(f"{path}/deny", csrf, digest, _answer(), element("button", "Deny", class_="no")),
     ]
     return [*forms, *_offer_rule(request, shown["rule"], csrf, digest)]
+
+
+def _answer() -> Html:
+    return _field("Answer, for the user", "answer", name="answer", required="", maxlength="500")
+
+
+def _offer_study(request: ReleaseRequest, terms: Terms, rule: Table, csrf: str, digest: Html) -> list[Html]:
+    """Return what a study asks for, and one button that makes a rule of it."""
+    digests = rule.get("programs") or rule.get("program")
+    if not (rule["user"] and rule["computed_from"] and digests):
+        why = "No rule can be made of it: its results were not computed by programs from tagged data of this worker."
+        return [element("p", why, class_="error")]
+    labels = request.labels or ("",) * len(request.results)
+    rows = [(one_line(label), one_line(result.form)) for label, result in zip(labels, request.results, strict=False)]
+    inputs = [
+        _field("Name of the rule", "rule-name", name="name", required="", value=name_rule(request)),
+        _field(
+            "How often in all", "rule-count", name="count", type="number", min="1", value=str(terms.count), required=""
+        ),
+        _field("How often within 24 hours", "rule-day", name="per_day", type="number", min="1"),
+        _field("Until", "rule-until", name="until", type="date"),
+    ]
+    if terms.is_summed:
+        least = f"at least {rule['at_least']} workers, this one included, whose keys are listed in [members]"
+        about = f"Nothing leaves but sums over {least}. A sum over few workers, or a program that was made for it, can "
+        about += "still show much about one record; only noise prevents that."
+    else:
+        about = "Results leave one by one, as they are: only noise limits what they reveal about one record."
+    programs = f"Only results of these programs are covered: {shorten_programs(digests)}. Which columns they get, how "
+    programs += "missing values are filled and how columns are scaled is for the user; rows are not."
+    stated = [text for key, text in _STATED.items() if key in rule]
+    texts = (f"{one_line(rule['user'])} asks: {one_line(terms.describe())}.", programs, about, *stated)
+    button = element("button", "Approve the study")
+    return [
+        element("h2", "What leaves, as the user names it"),
+        table(("what", "form"), rows, ""),
+        element("h2", "Approve the study: this makes one rule"),
+        *[element("p", text) for text in texts],
+        _form(f"/requests/{request.id}/rule", csrf, digest, *inputs, button),
+    ]
 
 
 _STATED = {
@@ -211,9 +262,8 @@ def _offer_rule(request: ReleaseRequest, rule: Table, csrf: str, digest: Html) -
         return []
     if not (rule["user"] and rule["computed_from"] and rule.get("program")):
         return []
-    name = f"{re.sub('[^A-Za-z0-9._-]', '-', rule['user'])[:40]}-{request.id[:4]}"
     inputs = [
-        _field("Name of the rule", "rule-name", name="name", required="", value=name),
+        _field("Name of the rule", "rule-name", name="name", required="", value=name_rule(request)),
         _field(
             "How often in all, with this", "rule-count", name="count", type="number", min="1", value="20", required=""
         ),
@@ -333,18 +383,24 @@ def _rules(
     return join([table(("name", "what", "used", "made by", ""), rows, nothing), pages])
 
 
-def _sums(studies: Studies) -> Html:
+def _sums(studies: Studies, csrf: str) -> Html:
     """Return the key of a worker, the members and rules of its owner, and the last rounds."""
+
+    def revoke(rule: SumRule) -> Html:
+        """Return a button that revokes a rule; those of the configuration are removed there."""
+        button = element("button", "Revoke", class_="no", aria_label=f"Revoke {rule.name}")
+        return join([]) if rule.is_configured else _form(f"/rules/{rule.name}/revoke", csrf, button)
+
     members = [(name, ", ".join(map(write_fingerprint, keys))) for name, keys in studies.members.items()]
     rules = [
-        (rule.name, one_line(rule.describe()), f"{rule.hides_among} workers", str(len(rule.uses)))
+        (rule.name, one_line(rule.describe()), f"{rule.hides_among} workers", str(len(rule.uses)), revoke(rule))
         for rule in studies.rules.values()
     ]
     return join(
         [
             element("p", f"The key of this worker: {studies.fingerprint}"),
             table(("member", "key"), members, "no members: give their fingerprints in [members]"),
-            table(("rule", "what", "hides each result among", "rounds"), rules, "no rule: nothing leaves in a sum"),
+            table(("rule", "what", "hides each result among", "rounds", ""), rules, "no rule: nothing leaves in a sum"),
             table(("data", "different lists of workers"), studies.describe_changes(), "nothing was summed"),
             table(studies.HEADER, studies.cells()[::-1][:MAX_ROWS], "no rounds"),
         ]

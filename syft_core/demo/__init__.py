@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from syft_core.demo import line
-from syft_core.demo.chains import show_chains
+from syft_core.demo.options import DemoOptions
 from syft_core.demo.screen import PAUSE, Screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.plugins.backend import Backend
 
-__all__ = ["PAUSE", "Screen", "finish_demo", "run_demo"]
+__all__ = ["PAUSE", "DemoOptions", "Screen", "finish_demo", "run_demo"]
 
 
-def run_demo(screen: Screen, backend: Backend) -> None:
+def run_demo(screen: Screen, backend: Backend, options: DemoOptions | None = None) -> None:
     """Run the demo on one framework, and unhook the framework afterwards."""
     framework = backend.import_framework()
-    story: Callable[[Screen, FrameworkHook], None] = line.run if backend.demo is None else backend.resolve(backend.demo)
+    story: Callable[[Screen, FrameworkHook, DemoOptions], None]
+    story = line.run if backend.demo is None else backend.resolve(backend.demo)
     screen.title(f"Data you never see, on {backend.name} {framework.__version__}")
     with backend.load()(framework, verbose=False) as hook:
-        story(screen, hook)
-        show_chains(screen, hook, backend.name)
+        story(screen, hook, options or DemoOptions())
     screen.text(f"The framework is unhooked: {backend.name} is exactly as it was before.")
 
 
@@ -31,7 +31,7 @@ def finish_demo(screen: Screen, others: Sequence[str], page: Path | None = None)
     screen.title("Next steps")
     if len(screen.page):
         path = screen.page.save(page or Path(tempfile.mkdtemp(prefix="syft-core-")) / "demo.html")
-        screen.text("Pictures of this run (who computed what, and what left each worker), for your browser:")
+        screen.text("A page about this run, for your browser and for your colleagues:")
         screen.show(f"   {path.as_uri()}")
     screen.text(
         "Using your own data and model, step by step: docs/README.md. What is protected and what is not: "

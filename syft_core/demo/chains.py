@@ -14,14 +14,14 @@ from syft_core.tensors.plus_is_minus import PlusIsMinusTensor
 from syft_core.tensors.polynomial import PolynomialTensor
 
 
-def show_chains(screen: Screen, hook: FrameworkHook, name: str) -> None:
+def show_chains(screen: Screen, hook: FrameworkHook) -> None:
     """Show how a call goes down a chain of layers, and the result comes back up."""
     plain = hook.create_tensor([1.0, -2.0, 3.0])
     x, odd = LoggingTensor().on(plain), PlusIsMinusTensor().on(plain)
     screen.title("How it works: a chain")
     screen.text(
-        f"You hold what looks like an ordinary {name} value. It is a wrapper around a chain of layers; pointers are "
-        f"layers too:"
+        f"You hold what looks like an ordinary {hook.name} value. It is a wrapper around a chain of layers; pointers "
+        f"are layers too:"
     )
     screen.chain(["(Wrapper)", "LoggingTensor", repr(plain)])
     screen.text("Every call goes down the chain. The LoggingTensor logs it, and the result is wrapped again.")

@@ -7,7 +7,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from syft_core.demo.chains import show_chains
 from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
+from syft_core.demo.options import DemoOptions
 from syft_core.demo.screen import Screen
 from syft_core.hook.hook import FrameworkHook
 from syft_core.serde import codecs
@@ -28,9 +30,9 @@ class Line(NamedTuple):
     start: float
 
 
-def run(screen: Screen, hook: FrameworkHook) -> None:
+def run(screen: Screen, hook: FrameworkHook, options: DemoOptions) -> None:
     """Fit a line to the patients of two hospitals by gradient descent, and show which objects left them."""
-    people = [_make_patients(hook, seed, low) for seed, low in ((1, 0.0), (2, 0.5))]
+    people = [_make_patients(hook, options.seed + place, low) for place, low in enumerate((0.0, 0.5))]
     hospitals = [_make_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
     show_hospitals(screen, hospitals)
     (ages,), (codes,) = hospitals[0].search("#ages"), hospitals[0].search("#postcodes")
@@ -45,6 +47,7 @@ def run(screen: Screen, hook: FrameworkHook) -> None:
     )
     _show_training(screen, hospitals, people)
     show_departures(screen, hospitals)
+    show_chains(screen, hook)
 
 
 def compute_sums(model: Line, ages: Tensor, pressures: Tensor) -> Pair:

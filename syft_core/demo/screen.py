@@ -1,4 +1,4 @@
-"""Screen and Page: show the demo on a terminal, and its pictures in one self-contained HTML file."""
+"""Screen: show a demo on a terminal."""
 
 from __future__ import annotations
 
@@ -8,53 +8,15 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from html import escape
-from pathlib import Path
 
+from syft_core.demo.page import DemoPage
 from syft_core.pictures.tables import text_table
 
 PAUSE = 0.4
 """Seconds between two steps, so that readers can follow."""
 MAX_WIDTH = 100
 """The maximum text width, in columns."""
-_STYLE = """
-:root { color-scheme: light dark }
-body { font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; max-width: 1040px; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin: 2.2rem 0 .3rem }
-p { margin: .3rem 0 .8rem } figure { margin: 0; overflow-x: auto } table { font-size: 13px }
-"""  # noqa: E501  # one rule per line
 BOLD, CYAN, GREEN, MAGENTA, RED = "1", "1;36", "32", "35", "31"
-
-
-class DemoPage:
-    """Pictures with a title and a caption each, in the order in which they were added."""
-
-    def __init__(self) -> None:
-        self._sections: list[tuple[str, str, str]] = []
-
-    def __len__(self) -> int:
-        return len(self._sections)
-
-    def add(self, title: str, caption: str, picture: str) -> None:
-        """Add a picture, given as HTML or SVG."""
-        self._sections.append((title, caption, picture))
-
-    def html(self) -> str:
-        """Return the page; it loads no other resources."""
-        sections = "".join(
-            f"<h2>{escape(title)}</h2><p>{escape(caption)}</p><figure>{picture}</figure>"
-            for title, caption, picture in self._sections
-        )
-        return (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width"><title>syft-core demo</title>'
-            f"<style>{_STYLE}</style></head><body><h1>Trained on data that nobody saw</h1>{sections}</body></html>\n"
-        )
-
-    def save(self, path: Path) -> Path:
-        """Write the page to a file and return its full path."""
-        path.write_text(self.html(), encoding="utf-8")
-        return path.resolve()
 
 
 class Screen:

@@ -74,6 +74,8 @@ class Entry(NamedTuple):
     """How the object was computed, and the digest of its program; empty if it depends on nothing restricted."""
     failed: int = 0
     """The number of different operations that failed while it was computed; if not 0, the value is a substitute."""
+    terms: Table | None = None
+    """What a request for a study asks for: a rule, not the objects (``syft_worker.desk.terms``)."""
     sum: Table | None = None
     """The facts of a sum of several workers: its list, its task, and what a restart must know (``syft_sums``)."""
 

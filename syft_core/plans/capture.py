@@ -72,7 +72,7 @@ def _find_named(thing: object, names: set[str]) -> list[Any]:
         return []
     else:
         held = [vars(cls) for cls in find_own_classes(thing)]
-        found = [_unwrap(own[name]) for own in held for name in (*(names & own.keys()), *(_OPERATORS & own.keys()))]
+        found = [_unwrap(own[name]) for own in held for name in own if name in names or _is_operator(name)]
     return [part for part in found if not _is_skipped(part)]
 
 
@@ -84,52 +84,13 @@ def _unwrap(value: Any) -> Any:
     return value
 
 
-_OPERATORS = frozenset(
-    f"__{name}__"
-    for name in [
-        "get",
-        "getattr",
-        "getattribute",
-        "getitem",
-        "iter",
-        "next",
-        "len",
-        "contains",
-        "bool",
-        "float",
-        "int",
-        "index",
-        "enter",
-        "exit",
-        "missing",
-        "add",
-        "radd",
-        "sub",
-        "rsub",
-        "mul",
-        "rmul",
-        "truediv",
-        "rtruediv",
-        "floordiv",
-        "rfloordiv",
-        "mod",
-        "rmod",
-        "pow",
-        "rpow",
-        "matmul",
-        "rmatmul",
-        "neg",
-        "abs",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "hash",
-        "torch_function",
-    ]
-)
+def _is_operator(name: str) -> bool:
+    """Return whether Python itself calls a method of this name, so that it does not occur in code."""
+    return name.startswith("__") and name.endswith("__") and name not in _LIFE
+
+
+_LIFE = frozenset({"__new__", "__init__", "__del__", "__repr__", "__str__"})
+"""Methods that an object has before and after it is used."""
 """Methods that Python calls without naming them."""
 
 

@@ -51,16 +51,17 @@ class SecureAggregation:
         self.study, self.colluding = study, colluding
         self.evidence: list[Table] = []
         """What the workers have signed in each sum, in order."""
-        self._studies: list[SumStudy] = []
+        self._studies: list[tuple[dict[Id, Location], SumStudy]] = []
 
     def open(self, locations: Iterable[Location]) -> SumStudy:
         """Return the study with these workers; ask each for its key when it is opened for the first time."""
         found = {location.id: location for location in locations}
-        for known in self._studies:
-            if known.locations.keys() == found.keys() and all(known.locations[id] is found[id] for id in found):
-                return known
-        self._studies.append(SumStudy(self.study, found.values(), self.colluding))
-        return self._studies[-1]
+        for known, study in self._studies:
+            if known.keys() == found.keys() and all(known[id] is found[id] for id in found):
+                return study
+        made = SumStudy(self.study, found.values(), self.colluding)
+        self._studies.append((found, made))
+        return made
 
     def make_rounds(self, options: Options, clients: Clients, strategy: Strategy) -> Rounds:
         """Return the rounds of a trainer; raise if it needs more of its workers than a sum."""
@@ -97,7 +98,7 @@ class SecureAggregation:
         pointers = {worker: tensor.child for worker, tensor in results.items()}
         study = self.open([pointer._location for pointer in pointers.values()])
         ids = {worker: (pointer._id_at_location,) for worker, pointer in pointers.items()}
-        found = self._sum(study, ids, FederatedError.statistic)
+        found = self._sum(study, ids, FederatedError.no_statistic)
         for worker, why in found.lost.items():
             _log.warning("a sum is without worker %r: %s", worker, why)
         return read_vector(found)

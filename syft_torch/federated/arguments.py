@@ -8,7 +8,6 @@ from difflib import get_close_matches
 
 from torch import nn
 
-from syft_ray.workers import RayWorkers
 from syft_torch.federated.dataset import FederatedDataset, is_remote
 from syft_torch.federated.errors import FederatedError, OptionError
 from syft_torch.federated.options import Options, is_count
@@ -53,15 +52,15 @@ def require_arguments(model: object, loss: object, data: object, strategy: objec
         raise FederatedError.trainer(f"the strategy is a {type(strategy).__name__}", advice)
 
 
-def require_privacy(privacy: object, data: object, options: Options) -> None:
+def require_privacy(privacy: object, data: object) -> None:
     """Raise unless workers can train with this privacy."""
     if privacy is None:
         return
     if not isinstance(privacy, SampleDP):
         advice = "pass e.g. `privacy=fl.SampleDP(clip=1.0, multiplier=1.1, delta=1e-5)`"
         raise FederatedError.trainer(f"the privacy is a {type(privacy).__name__}", advice)
-    if isinstance(data, Population) or isinstance(options.engine, RayWorkers):
-        raise FederatedError.privacy("clients of a population, and actors of Ray, keep no account of it", "use workers")
+    if isinstance(data, Population):
+        raise FederatedError.privacy("clients of a population keep no account of it", "use workers")
     require_accounting()
 
 

@@ -21,9 +21,9 @@ from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import pointer_at
 from syft_core.tensors.schema import Column, Schema
 from syft_core.values import Args, Kwargs, Nested, Tensor
-from syft_core.workers.party.derivations import Maker
+from syft_core.workers.party.derivations import ARRANGE, Maker
 from syft_core.workers.party.status import RESTRICTED
-from syft_core.workers.party.store import ARRANGE, Source, describe_operand
+from syft_core.workers.party.store import Source, describe_operand
 from syft_core.workers.party.worker import Worker
 from syft_sums.studies import studies_of
 from syft_torch.federated.errors import FederatedError

@@ -27,7 +27,7 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.loops import Settings
 from syft_torch.federated.losses import Programs, Recorded
 from syft_torch.federated.population import Population
-from syft_torch.federated.private_steps.accounting import Step
+from syft_torch.federated.private_steps.accounting import PrivateStep
 from syft_torch.federated.sums import take_released
 from syft_torch.federated.training import Evaluate, OnData, Train
 from syft_worker.desk.handle import RequestHandle
@@ -107,14 +107,16 @@ class Client:
         difference, loss = self._run(make, lambda: self._fetch((id, id + 1), job.reason, job.patience))
         return difference, float(loss)
 
-    def keep_training(self, job: Job, weights: Callable[[], Tensor], seed: int | None) -> tuple[int, ...]:
+    def keep_training(
+        self, job: Job, weights: Callable[[], Tensor], seed: int | None, is_shared: bool = True
+    ) -> tuple[int, ...]:
         """Train on the worker, which keeps the results; return their ids.
 
         All workers get the same programs, also those for lengths of batches that they do not have: a sum is over equal
         tasks.
         """
         id = new_id()
-        make = lambda: self.make_training(job, weights(), seed, None, id, is_shared=True)  # noqa: E731  # the same
+        make = lambda: self.make_training(job, weights(), seed, None, id, is_shared)  # noqa: E731  # the same
         self._run(make, lambda: self.location.describe([id, id + 1]))
         if job.settings.privacy is None:
             return id, id + 1
@@ -148,7 +150,7 @@ class Client:
         result = new_id() if id is None else id
         if (privacy := job.settings.privacy) is not None:
             draws = privacy.plan(self.samples, job.settings.epochs, job.settings.batch_size)
-            job.departures.add_steps(self.id, Step(draws.rate, privacy.multiplier), draws.steps)
+            job.departures.add_steps(self.id, PrivateStep(draws.rate, privacy.multiplier), draws.steps)
         return Train(plans, weights, fixed, self.pointers, job.parts, job.settings.write(), result, seed, correction)
 
     def evaluate(self, measurement: Measurement, weights: Tensor, reason: str, patience: float | None) -> Tensor:
@@ -158,10 +160,10 @@ class Client:
         (sums,) = self._run(make, lambda: self._fetch((id,), reason, patience))
         return sums
 
-    def keep_evaluation(self, measurement: Measurement, weights: Tensor) -> tuple[int, ...]:
+    def keep_evaluation(self, measurement: Measurement, weights: Tensor, is_shared: bool = True) -> tuple[int, ...]:
         """Measure on the worker, which keeps the sums, like ``keep_training``."""
         id = new_id()
-        make = lambda: self._make_evaluation(measurement, weights, id, is_shared=True)  # noqa: E731  # the same
+        make = lambda: self._make_evaluation(measurement, weights, id, is_shared)  # noqa: E731  # the same
         self._run(make, lambda: self.location.describe([id]))
         return (id,)
 

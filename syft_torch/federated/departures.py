@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from syft_core.peer import Id
 from syft_core.pictures.tables import html_table
 from syft_core.values import Kwargs, Nested
-from syft_torch.federated.private_steps.accounting import Step, find_epsilon
+from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon
 
 
 class Departures:
     """How many updates and evaluations have left each worker, including those that were rejected here."""
 
     HEADER = (
-        "worker", "changes of the weights, each with a loss", "sums of an evaluation",
+        "worker", "changes of the weights, each with a loss unless it is private", "sums of an evaluation",
         "updates and evaluations within the sum of several workers",
     )  # fmt: skip
 
@@ -24,7 +24,7 @@ class Departures:
         self.updates: Counter[Id] = Counter()
         self.evaluations: Counter[Id] = Counter()
         self.sums: Counter[Id] = Counter()
-        self.steps: dict[Id, Counter[Step]] = {}
+        self.steps: dict[Id, Counter[PrivateStep]] = {}
         """The private steps that each worker was asked for, also in trainings whose results never came."""
         self._lock = threading.Lock()
 
@@ -43,7 +43,7 @@ class Departures:
         with self._lock:
             self.sums.update(workers)
 
-    def add_steps(self, worker: Id, step: Step, count: int) -> None:
+    def add_steps(self, worker: Id, step: PrivateStep, count: int) -> None:
         """Count private steps."""
         with self._lock:
             self.steps.setdefault(worker, Counter())[step] += count
@@ -72,7 +72,7 @@ class Departures:
             setattr(self, name, Counter(dict(facts.get(name, ()))))
         self.steps = {}
         for worker, rate, multiplier, count in facts.get("steps", ()):
-            self.add_steps(worker, Step(rate, multiplier), count)
+            self.add_steps(worker, PrivateStep(rate, multiplier), count)
 
 
 _COUNTERS = ("updates", "evaluations", "sums")

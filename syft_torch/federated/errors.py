@@ -80,6 +80,7 @@ class FederatedError(SyftError, ValueError):
     # --- the message
 
     plan = Text("cannot train with the plan {plan!r}: {why}; record the loss with `fl.FederatedTrainer`")
+    no_statistic = Text("cannot compute a statistic: {why}; try again when these workers are back")
     statistic = Text("cannot compute a statistic: {why}; use `fl.sum`, `fl.mean`, `fl.var` or `fl.histogram`")
     arrangement = Text(
         "cannot arrange data: step {step!r}: {why}; use `fl.find`, `fl.Scaling` and `fl.train_test_split`"

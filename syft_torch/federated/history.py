@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
-from math import isfinite, isnan
+from math import isnan
 from pathlib import Path
 
 import torch
@@ -13,6 +12,7 @@ import torch
 from syft_core.display import Notebook, find_display
 from syft_core.files import write_file
 from syft_core.peer import Id
+from syft_core.pictures.lines import draw_lines
 from syft_core.pictures.tables import html_table, one_line, text_table, truncate
 from syft_core.values import Kwargs, Nested
 from syft_torch.federated.private_steps.accounting import write_epsilon
@@ -163,43 +163,6 @@ class Svg(str):
 
     def _repr_svg_(self) -> str:
         return str(self)
-
-
-_COLOURS = ("#2563eb", "#d97706", "#059669", "#dc2626")
-
-
-def draw_lines(lines: Mapping[str, Sequence[tuple[int, float]]], width: int = 640, height: int = 320) -> str:
-    """Return lines through points as SVG, each with its name; values that are not finite are left out."""
-    finite = {name: [(x, y) for x, y in points if isfinite(y)] for name, points in lines.items()}
-    rounds = [x for points in lines.values() for x, _ in points] or [1]
-    values = [y for points in finite.values() for _, y in points] or [0.0, 1.0]
-    first, last, low, high = min(rounds), max(rounds), min(values), max(values)
-    left, right, top, bottom = 60, 10, 10, 30
-    across = (width - left - right) / max(last - first, 1)
-    down = (height - top - bottom) / ((high - low) or 1.0)
-    font = 'font-family="sans-serif" font-size="12"'
-    text = f'{font} fill="currentColor"'
-    drawn = []
-    for place, (name, points) in enumerate(finite.items()):
-        colour = _COLOURS[place % len(_COLOURS)]
-        path = " ".join([f"{left + across * (x - first):.1f},{top + down * (high - y):.1f}" for x, y in points])
-        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        drawn += [
-            f'<circle cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="2" fill="{colour}"/>' for p in path.split()
-        ]
-        drawn.append(
-            f'<text x="{width - right}" y="{top + 10 + 16 * place}" text-anchor="end" {font} fill="{colour}">'
-            f"{escape(name)}</text>"
-        )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-        f'<path d="M{left} {top}V{height - bottom}H{width - right}" stroke="currentColor" fill="none" opacity=".4"/>'
-        f"{''.join(drawn)}"
-        f'<text x="{left - 5}" y="{top + 10}" text-anchor="end" {text}>{high:.3g}</text>'
-        f'<text x="{left - 5}" y="{height - bottom}" text-anchor="end" {text}>{low:.3g}</text>'
-        f'<text x="{left}" y="{height - 8}" {text}>{first}</text>'
-        f'<text x="{width - right}" y="{height - 8}" text-anchor="end" {text}>round {last}</text></svg>'
-    )
 
 
 def to_plain(value: Nested) -> Nested:

@@ -168,6 +168,8 @@ def choose_engine(
                 "the data is not on these workers of Ray", "send it to them, e.g. `dataset.federate(workers)`"
             )
         actors = wanted.actors
+    if actors and job.settings.privacy is not None:
+        raise FederatedError.privacy("what actors of Ray were asked for is not counted here", "use workers")
     if actors:
         sums = sums and options.buffer is None
         return HostedEngine(job, acceptance, sums, stacks, actors, population, options.timeout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from syft_core.serde import frames
 from syft_core.values import Kwargs, Nested, Tensor
@@ -35,6 +35,30 @@ def describe_loop(
     options = {**described, **digests, "datasets": len(datasets)}
     operands = describe_operands(execution, datasets)
     return Maker(str(program[0]), tuple(sorted(options.items())), (execution.worker.id,), operands)
+
+
+def describe_program(
+    protocol: str,
+    programs: Sequence[str],
+    parts: int,
+    fixed: int,
+    parameters: int,
+    settings: Mapping[str, Nested],
+    is_shuffled: bool,
+) -> tuple[Nested, ...]:
+    """Return what an owner approves of a loop over data.
+
+    Args:
+        protocol: "train" or "evaluate".
+        programs: the digests of the recorded programs.
+        parts: the number of parts of the data.
+        fixed: the number of tensors that training does not change.
+        parameters: the number of those that it does.
+        settings: the settings of the loop.
+        is_shuffled: whether the samples are in an order that the sender has chosen by a seed.
+
+    """
+    return protocol, tuple(programs), (parts, fixed, parameters), tuple(sorted(settings.items())), is_shuffled
 
 
 def digest(content: Nested) -> str:

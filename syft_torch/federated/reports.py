@@ -7,10 +7,11 @@ from html import escape
 from pathlib import Path
 
 from syft_core.files import write_file
+from syft_core.pictures.lines import draw_lines
 from syft_core.pictures.tables import html_table
 from syft_torch.federated.departures import Departures
 from syft_torch.federated.evaluation import Evaluation
-from syft_torch.federated.history import History, draw_lines
+from syft_torch.federated.history import History
 from syft_torch.federated.loops import Settings
 
 NOT_EVALUATED = "<p>not evaluated yet: call `evaluate`, or `fit(..., evaluate_every=1)`</p>"

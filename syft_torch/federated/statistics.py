@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from syft_core.location import Location
 from syft_core.messages import Message, MessageFacts
 from syft_core.peer import Id, Peer
 from syft_core.pointers.object_pointer import new_id
@@ -23,7 +24,7 @@ from syft_torch.federated.operations import OwnExecution, prepare, run
 from syft_torch.federated.sums import Aggregation, fetch_released
 
 if TYPE_CHECKING:
-    from syft_torch.federated.dataset import FederatedDataset
+    from syft_torch.federated.dataset import BaseDataset, FederatedDataset
 
 BITS, LIMBS, LOWEST = 22, 9, -99
 """A real sum is sent as whole numbers of so many bits, so that sums over workers are exact: from 2^-99 to 2^99."""
@@ -245,6 +246,16 @@ def histogram(
     return counts.to(torch.int64).reshape(*shape, len(given) - 1)
 
 
+def keep_statistic(
+    datasets: Sequence[BaseDataset], statistic: str = MOMENTS, edges: Tensor | None = None
+) -> tuple[Location, int]:
+    """Let a worker summarize its inputs, and keep the result; return its location and the id of the result there."""
+    pointers = [dataset.inputs[0].child for dataset in datasets]
+    location, id = pointers[0]._location, new_id()
+    location.tell(Summarize(tuple(pointers), statistic, id, edges))
+    return location, id
+
+
 def _collect(
     data: FederatedDataset,
     statistic: str,
@@ -256,9 +267,7 @@ def _collect(
     """Let each worker summarize its inputs; return the sum over all workers, and the shape of a row."""
     results: dict[Id, Tensor] = {}
     for worker, datasets in data.by_worker.items():
-        pointers = [dataset.inputs[0].child for dataset in datasets]
-        location, id = pointers[0]._location, new_id()
-        location.tell(Summarize(tuple(pointers), statistic, id, edges))
+        location, id = keep_statistic(datasets, statistic, edges)
         framework = location.client.attributes_of("torch")
         results[worker] = framework.wrapper(pointer_at(location, id, framework, location.client))
     shape = next(iter(data)).inputs[0].shape[1:]

@@ -16,6 +16,7 @@ from syft_core.peer import Id
 from syft_core.values import Function, Kwargs, Nested, Tensor
 from syft_torch.federated import checkpoint as checkpoints
 from syft_torch.federated.arguments import require_arguments, require_options, require_privacy, require_sizes
+from syft_torch.federated.asking import StudyPlan, ask_owners
 from syft_torch.federated.asynchronous import make_rounds
 from syft_torch.federated.clients import Client, Job, PopulationClients, make_clients
 from syft_torch.federated.dataset import FederatedDataset
@@ -27,6 +28,8 @@ from syft_torch.federated.forms import DataForms
 from syft_torch.federated.history import History, Row
 from syft_torch.federated.hosted import choose_engine
 from syft_torch.federated.loops import Settings
+from syft_torch.federated.losses import digests
+from syft_torch.federated.makers import describe_program, digest
 from syft_torch.federated.options import Options
 from syft_torch.federated.population import Population
 from syft_torch.federated.private_steps.accounting import write_epsilon
@@ -38,6 +41,7 @@ from syft_torch.federated.reports import write_report
 from syft_torch.federated.schedules import RoundOptimizer
 from syft_torch.federated.stopping import EarlyStopping, Watch
 from syft_torch.federated.strategies import FedAvg, Strategy, require_ageless, require_updates, uses_mean
+from syft_worker.desk.handle import RequestHandle
 
 if TYPE_CHECKING:
     from syft_torch.federated.aggregation import SecureAggregation
@@ -84,7 +88,7 @@ class FederatedTrainer:
         strategy = FedAvg() if strategy is None else strategy
         require_arguments(model, loss, data, strategy)
         require_sizes(epochs, batch_size)
-        require_privacy(privacy, data, self.options)
+        require_privacy(privacy, data)
         self.model, self.loss, self.data, self.strategy = model, loss, data, strategy
         self.history = History()
         self._departures, self._watch = Departures(), Watch()
@@ -261,6 +265,46 @@ class FederatedTrainer:
         """A copy of the weights, as one flat tensor: the parameters, then the buffers that training changes."""
         self._refresh()
         return self._recorded.read_weights()
+
+    @property
+    def program(self) -> str:
+        """The digest of what workers run in a round, by which their owners approve it: loss, settings and roles."""
+        self._refresh()
+        job, recorded = self._job, self._recorded.recorded
+        programs = [digests.of(program) for program in job.train.known]
+        sizes = job.parts, len(job.fixed), recorded.parameters
+        return digest(describe_program("train", programs, *sizes, job.settings.write(), self.options.shuffle))
+
+    def request(
+        self,
+        reason: str,
+        rounds: int,
+        *,
+        evaluations: int = 1,
+        statistics: int = 2,
+        held_out: FederatedDataset | None = None,
+        metrics: Mapping[str, Function] | None = None,
+    ) -> dict[Id, RequestHandle]:
+        """Ask the owner of each worker once for all that a study needs: training, evaluations, statistics of columns.
+
+        Each worker trains for one round, evaluates and summarizes, and keeps the results: its owner sees programs,
+        settings, data and forms on one page, and makes a rule of it with one click. Nothing leaves with it. The rule
+        covers ``rounds`` rounds, ``evaluations`` with these ``metrics`` (on ``held_out``, or the data of the trainer),
+        and ``statistics`` for ``fl.Scaling.fit``, ``missing="mean"`` and ``fl.mean``: these programs, on this data.
+
+        Return the request of each worker that needs one; ``request.wait()`` waits for its owner. A request that a rule
+        covers already is granted at once.
+        """
+        numbers = rounds, evaluations, statistics
+        if not all(type(number) is int and number >= 0 for number in numbers) or not rounds:
+            raise FederatedError.trainer("a study has a number of rounds", "pass positive integers")
+        if not isinstance(self.data, FederatedDataset) or isinstance(self.clients, PopulationClients):
+            raise FederatedError.trainer("the clients of a population have no owners", "pass a FederatedDataset")
+        weights = self.weights
+        seeds = {id: self._make_task(client, lambda: weights, 1).seed for id, client in self.clients.items()}
+        survey, plan = self._survey(held_out, metrics), StudyPlan(*numbers)
+        given = reason, self._job, weights, seeds, survey, self.data, self.aggregation
+        return ask_owners(self.clients, plan, *given)
 
     # --- evaluation, pages and files
 

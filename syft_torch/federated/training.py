@@ -40,7 +40,7 @@ from syft_torch.federated.errors import FederatedError
 from syft_torch.federated.joint import Company, Joinable, Member
 from syft_torch.federated.loops import Recipe, Settings
 from syft_torch.federated.losses import Loss, ModelForms, compile_loss, digests
-from syft_torch.federated.makers import describe_loop, describe_operands
+from syft_torch.federated.makers import describe_loop, describe_operands, describe_program
 from syft_torch.federated.memory import measure_peak
 from syft_torch.federated.private_steps.accounting import require_accounting
 from syft_torch.federated.private_steps.charges import Charges
@@ -414,11 +414,13 @@ class LoopOp:
             "clip": self.settings.clip,
             "privacy": privacy,
         }
-        program = (
+        program = describe_program(
             "train" if self.is_training else "evaluate",
-            tuple(digests.of(loss.program) for loss in self.losses),
-            (self.parts, self.fixed, len(self.shape.parameters)),
-            tuple(sorted(self.settings.write().items())),
+            [digests.of(loss.program) for loss in self.losses],
+            self.parts,
+            self.fixed,
+            len(self.shape.parameters),
+            self.settings.write(),
             execution.seed is not None,
         )
         maker = describe_loop(execution, program, supplied, described, datasets)

@@ -15,10 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from datetime import time as clock_time
 from typing import TYPE_CHECKING, NamedTuple
 
+from syft_core.conditions import DAY, read_count, read_moment, read_tags, read_text, read_until
 from syft_core.exceptions import StorageError, suggest
 from syft_core.ledgers.entry import Entry, Event
 from syft_core.ledgers.journal import MAX_TEXT
@@ -33,6 +32,7 @@ from syft_worker.desk.patterns import cover, describe_forms, parse_forms
 from syft_worker.desk.programs import NUMBERS_PER_ROW, ROWS_BEHIND, Computed, require_program
 from syft_worker.desk.requests import ID_BYTES, Keeper, ReleaseRequest, is_of
 from syft_worker.desk.rules_in_words import describe_any_program, shorten_programs
+from syft_worker.desk.terms import suggest_study_conditions
 
 if TYPE_CHECKING:
     from syft_core.messages import Message
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from syft_worker.desk.history import ReleaseHistory
 
 _log = logging.getLogger(__name__)
-DAY = 86_400.0
 MAX_NAMED = 20
 """How many users an error names."""
 MAX_TIMES = 1_000
@@ -148,7 +147,7 @@ class StandingApproval:
         """Whether it can be used: "standing", "revoked", "expired" or "used up"."""
         if self.is_revoked:
             return "revoked"
-        if "until" in self.conditions and _to_moment(self.conditions["until"]) <= time.time():
+        if "until" in self.conditions and read_moment(self.conditions["until"]) <= time.time():
             return "expired"
         return "used up" if self.uses.total >= self.conditions.get("count", float("inf")) else "standing"
 
@@ -432,6 +431,9 @@ def suggest_conditions(worker: Worker, request: ReleaseRequest) -> Table:
 
     own = [source for source in request.lineage if _counts(source) and _is_own(source) and source.tags]
     tags = sorted({min(source.tags, key=count) for source in own})
+    if request.terms is not None:
+        asked = suggest_study_conditions(request.terms, request.results)
+        return {"user": request.peer.user or "", "computed_from": tags, **asked}
     forms = ", ".join([result.form for result in request.results]) or request.forms
     found = {"user": request.peer.user or "", "form": forms, "computed_from": tags}
     return found | programs.suggest_program_conditions(request.results)
@@ -520,18 +522,12 @@ def _refuse_day(most: int, _candidate: Candidate, uses: Uses) -> str | None:
 
 
 def _refuse_late(until: str, _candidate: Candidate, _uses: Uses) -> str | None:
-    return None if time.time() < _to_moment(until) else f"it expired on {until}"
-
-
-def _read_text(value: Json) -> str:
-    if type(value) is not str or not value.strip():
-        raise ValueError(f"must be a text, not {value!r}")
-    return value
+    return None if time.time() < read_moment(until) else f"it expired on {until}"
 
 
 def _read_form(value: Json) -> str:
     text = ", ".join(value) if isinstance(value, list | tuple) and all(isinstance(v, str) for v in value) else value
-    _read_text(text)
+    read_text(text)
     try:
         parse_forms(text)
     except ValueError as error:
@@ -539,43 +535,14 @@ def _read_form(value: Json) -> str:
     return str(text)
 
 
-def _read_tags(value: Json) -> list[str]:
-    tags = [value] if type(value) is str else value
-    if not isinstance(tags, list | tuple) or not tags or not all(type(tag) is str and tag for tag in tags):
-        raise ValueError(f"must be a list of at least one tag, such as ['#scans'], not {value!r}")
-    return sorted(set(tags))
-
-
-def _read_count(value: Json) -> int:
-    if type(value) is not int or not 0 < value < 2**31:
-        raise ValueError(f"must be a whole number of at least 1, not {value!r}")
-    return value
-
-
-def _read_until(value: Json) -> str:
-    text = value.isoformat() if isinstance(value, date) else value
-    try:
-        _to_moment(_read_text(text))
-    except (ValueError, OverflowError, OSError):
-        raise ValueError(f"must be a date, such as 2027-01-31, or a date and a time, not {value!r}") from None
-    return str(text)
-
-
-def _to_moment(until: str) -> float:
-    """Return the end of a day, or a moment; without a time zone, in that of this machine."""
-    if len(until) == len("2027-01-31"):
-        return datetime.combine(date.fromisoformat(until) + timedelta(days=1), clock_time()).timestamp()
-    return datetime.fromisoformat(until).timestamp()
-
-
 CONDITIONS.update(
     {
-        "user": Condition(_read_text, _refuse_user, lambda user, _: f"{user} may have"),
+        "user": Condition(read_text, _refuse_user, lambda user, _: f"{user} may have"),
         "form": Condition(_read_form, _refuse_form, lambda form, _: describe_forms(form)),
-        "computed_from": Condition(_read_tags, _refuse_sources, lambda tags, _: f"computed from {', '.join(tags)}"),
-        "count": Condition(_read_count, _refuse_count, lambda most, _: f"up to {most}"),
-        "per_day": Condition(_read_count, _refuse_day, lambda most, _: f"at most {most} within 24 hours"),
-        "until": Condition(_read_until, _refuse_late, lambda until, _: f"until {until}"),
+        "computed_from": Condition(read_tags, _refuse_sources, lambda tags, _: f"computed from {', '.join(tags)}"),
+        "count": Condition(read_count, _refuse_count, lambda most, _: f"up to {most}"),
+        "per_day": Condition(read_count, _refuse_day, lambda most, _: f"at most {most} within 24 hours"),
+        "until": Condition(read_until, _refuse_late, lambda until, _: f"until {until}"),
         "any_program": Condition(
             programs.read_true,
             lambda _value, _candidate, _uses: None,
@@ -592,12 +559,12 @@ CONDITIONS.update(
             lambda names, _: f"whatever their {' and '.join(names)} {'is' if len(names) == 1 else 'are'}",
         ),
         "samples": Condition(
-            _read_count,
+            read_count,
             lambda least, candidate, _uses: programs.refuse_few_samples(least, candidate.results),
             lambda least, _: f"from at least {least:,} rows",
         ),
         "labels": Condition(
-            _read_text,
+            read_text,
             lambda labels, candidate, _uses: programs.refuse_other_labels(labels, candidate.results),
             lambda labels, _: f"votes with noise on {labels} as loaded",
         ),

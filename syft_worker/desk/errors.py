@@ -48,6 +48,11 @@ class ReleaseDeniedError(GetNotPermittedError):
         "in time; ask again",
         order="request worker",
     )
+    granted = Text(
+        "cannot fetch request {request} from worker {worker!r}: its owner has made a rule of it; fetch the results "
+        "that the rule permits",
+        order="request worker",
+    )
     used = Text(
         "cannot fetch request {request} from worker {worker!r}: it was fetched already, and an approval is good for "
         "one fetch; ask again",
@@ -76,6 +81,7 @@ class ReleaseError(WorkerError, ValueError):
         "cannot make a rule from request {request} to worker {worker!r}: it is not known which tagged "
         "data of the worker is in it; name the tags, e.g. with `--computed-from`"
     )
+    terms = Text("cannot ask worker {worker!r} for a study: {why}; correct it")
     being_fetched = Text(
         "cannot take back the approval of request {request} of worker {worker!r}: it is being fetched; deny the next "
         "request"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import linecache
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import PurePath
 
@@ -16,7 +16,7 @@ from syft_core.printing import printable
 from syft_core.tensors.identity import require_text
 from syft_core.values import Json, Table, Tensor
 from syft_worker.desk.errors import ReleaseError, ReleasePendingError, require_not_denied
-from syft_worker.desk.messages import AskRelease, FetchReleased, FollowRequests
+from syft_worker.desk.messages import AskRelease, AskStudy, FetchReleased, FollowRequests
 from syft_worker.desk.waiting import LINE
 
 POLL_SECONDS, MAX_POLL_SECONDS = 0.2, 5.0
@@ -45,11 +45,28 @@ class RequestHandle:
     ) -> RequestHandle:
         """Ask the owner of a worker to release objects; ``labels`` and ``parties`` say more about them."""
         require_text("reason", reason)
-        file, number = find_line_of_program()
-        source = linecache.getline(file, number).strip()
-        line = f"{PurePath(file).name}:{number}: {source}" if source else ""
-        message = AskRelease(tuple(ids), attr, reason, tuple(labels), tuple(parties), line)
+        message = AskRelease(tuple(ids), attr, reason, tuple(labels), tuple(parties), describe_line())
         return cls(location, location.ask(message))
+
+    @classmethod
+    def ask_study(
+        cls,
+        location: Location,
+        examples: Mapping[Id, str],
+        reason: str,
+        count: int,
+        sums: tuple[str, int, int] = ("", 0, 0),
+        line: str = "",
+    ) -> RequestHandle | None:
+        """Ask the owner of a worker for a rule for the programs that have computed examples, which have labels.
+
+        ``sums`` are the name of a study, its number of workers, and how many may collude, if results leave only in
+        sums; ``line`` is that of the program that asks. Return None if nothing restricts the results.
+        """
+        require_text("reason", reason)
+        message = AskStudy(tuple(examples), reason, tuple(examples.values()), count, *sums, line=line)
+        id = location.ask(message)
+        return None if id is None else cls(location, id)
 
     @classmethod
     def find_all(cls, location: Location) -> list[RequestHandle]:
@@ -148,3 +165,10 @@ class RequestHandle:
         except (ReleaseError, OSError):
             state = "not known"
         return f"<RequestHandle {self.id} to {self.location.id!r}: {state}>"
+
+
+def describe_line() -> str:
+    """Return the line of the program that asks."""
+    file, number = find_line_of_program()
+    source = linecache.getline(file, number).strip()
+    return f"{PurePath(file).name}:{number}: {source}" if source else ""

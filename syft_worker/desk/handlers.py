@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import get_args
 from weakref import ref
 
-from syft_core.peer import Peer
+from syft_core.peer import Id, Peer
 from syft_core.pictures.tables import one_line
 from syft_core.values import Table, Tensor
 from syft_core.workers.moving.departure import Leaving, copy_without_gradient, leave
 from syft_core.workers.moving.transfer import ends_elsewhere
 from syft_core.workers.party.base import BaseWorker
-from syft_core.workers.party.status import ADDED
+from syft_core.workers.party.status import ADDED, RESTRICTED
 from syft_core.workers.party.store import Stored
 from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.road.task import attribute
@@ -24,6 +25,7 @@ from syft_worker.desk.examination import measure_influence
 from syft_worker.desk.messages import (
     AddApproval,
     AskRelease,
+    AskStudy,
     DecideRequest,
     FetchReleased,
     FollowRequests,
@@ -36,6 +38,7 @@ from syft_worker.desk.programs import PROGRAM_CONDITIONS, describe_check
 from syft_worker.desk.releases import releases_of
 from syft_worker.desk.requests import MAX_OPEN, Decision, ReleaseRequest, ReleaseRequests, Requested, record_request
 from syft_worker.desk.summaries import summarize
+from syft_worker.desk.terms import Terms
 
 MAX_PARTIES = 64
 MAX_CLAIM = 200
@@ -54,28 +57,51 @@ def _requests_of(worker: BaseWorker) -> ReleaseRequests:
 
 def ask_release(worker: BaseWorker, message: AskRelease, sender: Peer) -> str:
     """Add a release request to the worker's list, and return its id."""
+    objects = _copy_requested(worker, message.ids, message.attr, message.labels, sender)
+    parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
+    releases = releases_of(worker)
+    return releases.requests.add(sender, message.reason, objects, parties=parties, line=_shorten(message.line)).id
+
+
+def ask_study(worker: BaseWorker, message: AskStudy, sender: Peer) -> str | None:
+    """Add a request for a rule for the programs that have computed some objects, and return its id.
+
+    Return None if nothing restricts them: then they leave without a rule.
+    """
+    terms = Terms(message.count, _shorten(message.study), message.workers, message.colluding)
+    if (why := terms.find_problem()) is not None:
+        raise ReleaseError.terms(str(worker.id), why)
+    objects = _copy_requested(worker, message.ids, None, message.labels, sender)
+    if not any(requested.copy.status & RESTRICTED for requested in objects):
+        return None
+    requests = releases_of(worker).requests
+    return requests.add(sender, message.reason, objects, line=_shorten(message.line), terms=terms).id
+
+
+def _copy_requested(
+    worker: BaseWorker, ids: Sequence[Id], attr: str | None, labels: Sequence[str], sender: Peer
+) -> list[Requested]:
+    """Return copies of the objects of a request; raise if the sender may not ask for them."""
     waiting = [request for request in _requests_of(worker).made_by(sender) if request.state == "open"]
     if len(waiting) >= MAX_OPEN:
         raise ReleaseError.too_many(str(sender), str(worker.id), MAX_OPEN)
     if sender.behalf:
         raise ReleaseError.on_behalf(str(sender), str(worker.id))
-    if not message.ids:
+    if not ids:
         raise ReleaseError.nothing(str(worker.id))
-    labels = dict(zip(message.ids, message.labels, strict=False))
+    named = dict(zip(ids, labels, strict=False))
     objects = []
-    for id in dict.fromkeys(message.ids):
+    for id in dict.fromkeys(ids):
         entry = worker.object_store.entry(id)
         require_right_to_lease(worker, entry, sender)
-        value = attribute(entry.value, message.attr)
+        value = attribute(entry.value, attr)
         if value is None or ends_elsewhere(value):
             raise ReleaseError.elsewhere(id, str(worker.id))
         copy = Stored(copy_without_gradient(worker, value), sender.id, entry.lineage)
-        copy.id, copy.derivation = id, derivation_of_attribute(entry, message.attr)
+        copy.id, copy.derivation = id, derivation_of_attribute(entry, attr)
         copy.mark(entry.status & ADDED)
-        objects.append(Requested(ref(entry), message.attr, copy, label=_shorten(labels.get(id, ""))))
-    parties = tuple(map(_shorten, message.parties[:MAX_PARTIES]))
-    releases = releases_of(worker)
-    return releases.requests.add(sender, message.reason, objects, parties=parties, line=_shorten(message.line)).id
+        objects.append(Requested(ref(entry), attr, copy, label=_shorten(named.get(id, ""))))
+    return objects
 
 
 def _shorten(text: object) -> str:
@@ -160,6 +186,8 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
     by = _require_owner(worker, sender)
     releases = releases_of(worker)
     request = None if message.request is None else _requests_of(worker).find(message.request)
+    if request is not None and request.terms is not None:
+        return releases.grant(request, by, message.name, message.conditions)
     conditions = {} if request is None else suggest_conditions(worker, request)
     if message.conditions.get("any_program"):
         conditions = {name: value for name, value in conditions.items() if name not in PROGRAM_CONDITIONS}
@@ -171,7 +199,7 @@ def add_approval(worker: BaseWorker, message: AddApproval, sender: Peer) -> Tabl
 
 def revoke_approval(worker: BaseWorker, message: RevokeApproval, sender: Peer) -> Table:
     """Revoke a rule."""
-    return releases_of(worker).approvals.revoke(message.name, _require_owner(worker, sender)).to_table()
+    return releases_of(worker).revoke(message.name, _require_owner(worker, sender))
 
 
 def show_values(worker: BaseWorker, message: ShowValues, sender: Peer) -> list[Table]:

@@ -39,7 +39,7 @@ class RecordedRequest:
     """A request: the entry that recorded it, and what happened to it since."""
 
     asked: Entry
-    state: Literal["open", "approved", "denied", "released", "expired"] = "open"
+    state: Literal["open", "approved", "granted", "denied", "released", "expired"] = "open"
     decided: Entry | None = None
     released_at: float | None = None
 
@@ -90,7 +90,7 @@ class ReleaseHistory:
         """Take note of the next entry."""
         if entry.event == "released":
             self._note_release(entry)
-        if entry.rule:
+        if entry.rule and entry.sum is None:
             self._note_approval(entry)
         if entry.request is not None:
             self._note_request(entry, entry.request)
@@ -119,15 +119,17 @@ class ReleaseHistory:
         recorded = self.requests.get(id)
         if recorded is None:
             return
-        if entry.event in ("approved", "denied"):
-            recorded.state, recorded.decided = ("approved" if entry.event == "approved" else "denied"), entry
+        if entry.event == "approved":
+            recorded.state, recorded.decided = ("approved" if entry.terms is None else "granted"), entry
+        elif entry.event == "denied":
+            recorded.state, recorded.decided = "denied", entry
         elif entry.event == "expired":
             recorded.state = "expired"
         elif entry.event == "withdrawn":
             recorded.state, recorded.decided = "open", None
         elif entry.event in ("released", "resent"):
             recorded.state, recorded.released_at = "released", entry.when
-        if recorded.state in ("denied", "released", "expired"):
+        if recorded.state in ("denied", "granted", "released", "expired"):
             self._closed[id] = None
             if len(self._closed) > MAX_CLOSED:
                 oldest = next(iter(self._closed))
@@ -140,5 +142,5 @@ class ReleaseHistory:
         elif entry.event == "revoked":
             self.approvals.pop(entry.rule, None)
             self.revoked.add(entry.digest)
-        elif entry.request is not None:
+        elif entry.request is not None and entry.terms is None:
             self.uses.setdefault(entry.rule, {}).setdefault(entry.request, entry.when)

@@ -34,6 +34,29 @@ class AskRelease(Message):
 
 
 @dataclass(slots=True)
+class AskStudy(Message):
+    """Ask the owner of the worker for a rule for the programs that have computed these objects, which are examples.
+
+    The objects do not leave with it. The last six fields are claims of the sender.
+    """
+
+    code: ClassVar[int] = 378
+    facts: ClassVar[MessageFacts] = MessageFacts(text=lambda _m: "ask for a study", uses=_ids, copies=_ids)
+    ids: tuple[int | str, ...]
+    reason: str
+    labels: tuple[str, ...]
+    """What the sender calls the objects."""
+    count: int
+    """How often such results leave, in all."""
+    study: str = ""
+    """The name of the study if results leave only in sums over several workers."""
+    workers: int = 0
+    colluding: int = 0
+    line: str = ""
+    """The line of the sender's program that asks."""
+
+
+@dataclass(slots=True)
 class FollowRequests(Message):
     """Return the state of the sender's own release requests; without ids, of all of them."""
 

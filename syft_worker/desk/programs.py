@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from syft_core.values import Json, Table
 from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, Operand, find_option
-from syft_core.workers.party.store import ARRANGE, Source, Stored
+from syft_core.workers.party.store import Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
 from syft_core.workers.seeing.ledger import describe_value
@@ -81,14 +81,7 @@ def count_samples(derivation: Derivation) -> int | None:
     size = len(data) // datasets
     used = [{leaf.digest for part in data[n * size : (n + 1) * size] for leaf in part.data} for n in range(datasets)]
     are_apart = len(set().union(*used)) == sum(map(len, used))
-    return samples if are_apart and all(map(_is_loaded, data)) else 0
-
-
-def _is_loaded(derivation: Derivation) -> bool:
-    """Return whether something is loaded data, or was arranged from it by the worker itself."""
-    if isinstance(derivation, Data) or derivation.operands is None or derivation.maker is None:
-        return isinstance(derivation, Data)
-    return derivation.maker.protocol == ARRANGE and all(map(_is_loaded, derivation.operands))
+    return samples if are_apart and all(part.is_arranged for part in data) else 0
 
 
 def describe_check(result: Computed) -> str:
@@ -137,7 +130,7 @@ def refuse_programs(programs: Sequence[str], results: Sequence[Computed], free: 
         found = result.derivation.find_program(free)
         if found not in programs:
             named = f"it has no input {' or '.join(map(repr, free))}" if found is None else f"{found[:SHORT]}…"
-            return f"its program is not approved ({named}): {result.derivation}"
+            return f"its program is not approved ({named})"  # The text may name data that the user may not see.
     return None if results else "nothing is known about how it was computed"
 
 

@@ -45,6 +45,7 @@ from syft_worker.desk.handle import RequestHandle
 from syft_worker.desk.history import MAX_CLOSED, RecordedRequest, ReleaseHistory
 from syft_worker.desk.messages import FollowRequests
 from syft_worker.desk.programs import Computed, describe_result
+from syft_worker.desk.terms import Terms
 
 if TYPE_CHECKING:
     from syft_core.ledgers.entry import Event
@@ -60,8 +61,10 @@ ID_BYTES = 8
 """How many random bytes the id of a request has: it cannot be guessed, and no request gets the id of another."""
 LIFETIME = 30 * 86_400.0
 """After how many seconds a request expires if its owner does not decide, and an approval that is not used."""
-RequestState: TypeAlias = Literal["open", "approved", "denied", "released", "expired", "lapsed"]
-"""A request expires with time, and lapses if its worker is started again without the copy to release."""
+RequestState: TypeAlias = Literal["open", "approved", "granted", "denied", "released", "expired", "lapsed"]
+"""A request for a study is granted by a rule. A request expires with time, and lapses if its worker is started again
+without the copy to release.
+"""
 STATES: tuple[RequestState, ...] = get_args(RequestState)
 LIVE = frozenset({"open", "approved"})
 Decision: TypeAlias = Literal["approve", "deny", "withdraw"]
@@ -128,6 +131,8 @@ class ReleaseRequest:
     """The workers that hold the shares of the value, if the asker says that the object is one of them."""
     line: str = ""
     """The line of the asker's program, as the asker says."""
+    terms: Terms | None = None
+    """What a request for a study asks for: a rule; the objects are examples, which do not leave with it."""
     results: tuple[Computed, ...] = ()
     """What rules ask about the objects, also when they have left; empty if the worker was started again since."""
     how: tuple[str, ...] = ()
@@ -172,8 +177,12 @@ class ReleaseRequest:
     def digest(self) -> str:
         """A digest of everything that the owner is shown about the request; values are bound to it by the id."""
         claims = self.labels, self.parties, self.line, self.how
-        shown = self.id, *self.peer[:2], self.names, self.forms, self.sources, self.reason, claims
+        shown = self.id, *self.peer[:2], self.names, self.forms, self.sources, self.reason, claims, self._terms
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+
+    @property
+    def _terms(self) -> Table | None:
+        return None if self.terms is None else self.terms.to_table()
 
     def cells(self) -> tuple[str, ...]:
         """Return the cells of a table row; never a value."""
@@ -195,6 +204,7 @@ class ReleaseRequest:
             "line": self.line,
             "labels": list(self.labels),
             "parties": list(self.parties),
+            "terms": self._terms,
             "asked": self.asked_at,
             "decided": self.decided_at,
             "decided_by": self.decided_by,
@@ -215,6 +225,8 @@ class ReleaseRequest:
         """Raise unless the copies may be fetched."""
         if self.state == "open":
             raise ReleasePendingError.still(self.id, worker)
+        if self.state == "granted":
+            raise ReleaseDeniedError.granted(self.id, worker)
         if self.state == "released":
             raise ReleaseDeniedError.used(self.id, worker)
         require_not_denied(self.state, self.answer, self.id, worker)
@@ -250,6 +262,8 @@ class ReleaseRequests:
         self.keeper: Keeper | None = None
         self.settle: Callable[[ReleaseRequest], object] = bool
         """Is called with each new request, and approves it if a rule of the owner covers it."""
+        self.grant: Callable[[ReleaseRequest, str], object] = lambda _request, _by: None
+        """Is called with a request for a study that an owner approves; makes a rule, which settles it."""
         self.on_request: Callable[[ReleaseRequest], None] | None = None
         """Is called with each new request that waits for a decision."""
         self.lifetime: float | None = LIFETIME
@@ -338,6 +352,11 @@ class ReleaseRequests:
             raise ReleaseError.decided(found.id, self.owner, found.state)
         if decision == "withdraw" and any(r.taken_by is not None or r.has_left for r in found.objects):
             raise ReleaseError.being_fetched(found.id, self.owner)
+        if decision == "approve" and found.terms is not None:
+            if not rule:
+                self.grant(found, by)
+                return found
+            after = "granted"
         is_open = after == "open"
         changes: Table = {
             "state": after,
@@ -356,7 +375,7 @@ class ReleaseRequests:
                     self.keeper.save_request(found)
             raise
         vars(found).update(changes)
-        if after == "denied":
+        if after in ("denied", "granted"):
             self._drop_values(found)
         if by and by == found.peer.user:
             _log.warning("request %s to worker %r was decided by %r, who asked", found.id, self.owner, by)
@@ -459,7 +478,7 @@ class ReleaseRequests:
         request.results = self._describe_results(request.objects)
         recorded = self._recorded.pop(request.id, None)
         request.lifetime = self.lifetime
-        if recorded in ("denied", "expired"):
+        if recorded in ("denied", "granted", "expired"):
             self._remove_copy(request.id)
             return
         if recorded is None:  # The worker was killed before it was recorded, or the ledger is a new one.
@@ -496,6 +515,8 @@ def record_request(
     lineage = describe_lineage(join_sources(entries), str(request.peer.id), answer or request.reason)
     noted = Entry(time.time(), str(request.peer), request.names, request.forms, **lineage, peer=request.peer.id)
     noted = noted._replace(event=event, request=request.id, approver=by, digest=request.digest, rule=rule)
+    if request.terms is not None:
+        noted = noted._replace(terms=request.terms.to_table())
     noted = noted._replace(how=" | ".join(dict.fromkeys(request.how)))
     worker.ledger.record(noted)
 
@@ -527,6 +548,7 @@ def _from_record(recorded: RecordedRequest) -> ReleaseRequest:
         str(asked.request), Peer(asked.peer, user), asked.reason, [], asked.form, sources, str(asked.id)
     )
     request.how = tuple(filter(None, asked.how.split(" | ")))
+    request.terms = None if asked.terms is None else Terms(**asked.terms)
     request.state, request.asked_at = recorded.state, asked.when
     if decided is not None:
         request.decided_by, request.decided_at = decided.approver, decided.when

@@ -30,6 +30,7 @@ NUMBERS = {name.strip("_") for name in dir(float)}
 """Python's special methods of numbers."""
 IN_FILES = {
     "plans/program.py": NUMBERS,
+    "plans/randomness.py": {"tolist"},  # the state of a generator
     "plans/recording.py": NUMBERS | {"dim", "ndimension", "size"},  # a rank and a length, as methods
     "plans/traced.py": NUMBERS | {"index"},
     "tensors/logging.py": {"relu"},  # an option that users know
@@ -61,10 +62,12 @@ OTHER_WORDS = {
     "int": "a type in an annotation",
     "lift": "a method of AbstractTensor",
     "long": "the ring of 64-bit integers, as users call it",
+    "new": "the action of a command",
     "one_hot": "an option of argmax",
     "rand": "the beginning of the names of random functions",
     "short": "a kind of traceback",
     "stride": "an option of pooling",
+    "sum": "how a result leaves a worker, and the field of a ledger's entry for that",
     "real": "a type of columns",
     "replace": "how Python writes characters that a terminal lacks",
     "title": "an element of a page",

@@ -10,7 +10,7 @@ import pytest
 import toy
 from syft_toy.plugin import BACKEND
 
-from syft_core.demo import Screen, finish_demo, run_demo
+from syft_core.demo import DemoOptions, Screen, finish_demo, run_demo
 from syft_core.demo import screen as screens
 from syft_core.hook.hook import current_hook
 from syft_core.plugins.backend import find_installed
@@ -55,13 +55,13 @@ def test_a_backend_may_have_its_own_demo(
     screen: Screen, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     acts = types.ModuleType("toy_acts")
-    acts.juggle = lambda screen, hook: screen.text(f"now juggling on {hook.name}")
+    acts.juggle = lambda screen, hook, options: screen.text(f"now juggling on {hook.name} with {options.seed}")
     monkeypatch.setitem(sys.modules, "toy_acts", acts)
 
-    run_demo(screen, replace(BACKEND, demo="toy_acts:juggle"))
+    run_demo(screen, replace(BACKEND, demo="toy_acts:juggle"), DemoOptions(seed=3))
 
     shown = capsys.readouterr().out
-    assert "now juggling on toy" in shown
+    assert "now juggling on toy with 3" in shown
     assert "#ages" not in shown
 
 

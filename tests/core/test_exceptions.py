@@ -13,7 +13,15 @@ from syft_core import exceptions
 from syft_core.exceptions import SyftError
 from syft_core.packages import PACKAGES
 
-FEATURES = ("syft_core.network", "syft_core.plans", "syft_mpc", "syft_ray", "syft_worker", "syft_worker.desk")
+FEATURES = (
+    "syft_core.network",
+    "syft_core.plans",
+    "syft_mpc",
+    "syft_ray",
+    "syft_sums",
+    "syft_worker",
+    "syft_worker.desk",
+)
 CLASSES = {
     name: cls
     for module in (exceptions, *[import_module(f"{feature}.errors") for feature in FEATURES])
@@ -439,6 +447,50 @@ TEXTS = {
         (3, "bob"),
         "cannot fetch request 3 from worker 'bob': it was fetched already, and an approval is good for one fetch; ask "
         "again",
+    ),
+    ("SumError", "too_few"): (
+        (3, 2, 4, 3, "; east: it has no result", "try again"),
+        "cannot sum round 3: 2 of 4 workers are left, and 3 must take part to the end; east: it has no result; "
+        "try again",
+    ),
+    ("SumError", "roster"): (
+        ("icu", "a key is malformed", "ask each worker for its key"),
+        "cannot begin the study 'icu': a key is malformed; ask each worker for its key",
+    ),
+    ("SumError", "false_statement"): (
+        (3, "bob", "its signature is wrong"),
+        "cannot sum round 3: the answer of 'bob' is not valid (its signature is wrong); ask its owner to update it, or "
+        "leave it out",
+    ),
+    ("SumError", "lost_seed"): (
+        (3, "bob"),
+        "cannot sum round 3: the seed of 'bob' cannot be rebuilt from its shares, so it, or a worker that gave a "
+        "share, did not follow the protocol; repeat it as a new round without that worker",
+    ),
+    ("SumError", "evidence"): (
+        ("study.syft", "line 2 is malformed"),
+        "cannot verify study.syft: line 2 is malformed; ask for the file again",
+    ),
+    ("SumRefusedError", "because"): (
+        ("bob", "its owner has no rule", "ask the owner"),
+        "cannot take part in a sum as worker 'bob': its owner has no rule; ask the owner",
+    ),
+    ("SumRuleError", "condition"): (
+        ("aggregates", "'user' is missing"),
+        "cannot use the rule 'aggregates' for sums: 'user' is missing; correct it",
+    ),
+    ("SumRuleError", "taken"): (
+        ("aggregates",),
+        "cannot add the rule 'aggregates' for sums: there is one of this name; choose another name, or revoke it",
+    ),
+    ("SumRuleError", "unknown"): (
+        ("aggregates", "bob"),
+        "cannot find the rule 'aggregates' for sums of worker 'bob': there is none; list `worker.studies`",
+    ),
+    ("SumRuleError", "ledger"): (
+        ("bob",),
+        "cannot use rules for sums on worker 'bob': it has no ledger file, and could repeat a round after a restart; "
+        'give it one: `ledger = "ledger.jsonl"` in its configuration, or `ledger=Ledger(id, path)`',
     ),
     ("ApprovalError", "condition"): (
         ("study", "'user' is missing"),

@@ -339,3 +339,11 @@ def test_an_actor_that_takes_longer_than_the_timeout_and_makes_progress_is_not_l
 
     assert len(history[0].workers) == 10
     assert history[0].seconds > 10
+
+
+def test_private_steps_are_not_trained_in_actors(data: Any) -> None:
+    with pytest.raises(fl.FederatedError, match="actors of Ray"):
+        fl.FederatedTrainer(
+            nn.Linear(4, 2), nn.functional.cross_entropy, lambda p: optim.SGD(p, lr=0.1), data,
+            privacy=fl.SampleDP(clip=1.0, multiplier=1.1, delta=1e-5),
+        )  # fmt: skip

@@ -54,13 +54,11 @@ def test_the_protocol_page_names_tests_that_exist() -> None:
 
 
 def read_example(folder: Path, **changes: str) -> dict[str, Any]:
-    """Return the part of the example configuration that is about sums, with the keys of real members."""
+    """Return the part of the example configuration that is about sums."""
     tomllib = pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    lines = EXAMPLE.read_text(encoding="utf-8").partition("# [members]")[2].splitlines()
-    keys = iter(range(10))
-    text = "\n".join(["[members]", *[line.removeprefix("# ") for line in lines[1:]]])
-    text = re.sub("ed25519:…", lambda _: f"ed25519:{next(keys):064x}", text).replace("a1b2…", "ab" * 32)
-    table = tomllib.loads(re.sub(r"^any_program.*$", "", text, flags=re.MULTILINE))
+    part = EXAMPLE.read_text(encoding="utf-8").partition("# [members]")[2]
+    lines = ["[members]", *[line.removeprefix("# ") for line in part.splitlines()]]
+    table = tomllib.loads("\n".join([line for line in lines if " = " in line or line.startswith("[")]))
     return {"id": "north", "ledger": str(folder / "l"), "store": str(folder / "s"), **table, **changes}
 
 

@@ -18,6 +18,7 @@ from syft_core.messages import Run
 from syft_core.pointers.object_pointer import new_id
 from syft_core.pointers.pointer_tensor import PointerTensor
 from syft_core.workers.party.status import add_bit
+from syft_core.workers.party.store import FailedSource
 from syft_core.workers.road import procedure
 from syft_core.workers.road.procedure import add_stage
 from syft_sums.client import SumStudy
@@ -552,6 +553,27 @@ def test_uses_are_counted_across_restarts(make: Make) -> None:
         Client(client.hospitals).join("north", 2)
 
 
+def test_a_list_that_one_rule_refuses_may_be_covered_by_another(make: Make) -> None:
+    hospitals = make(4, at_least=4)
+    for worker in hospitals.workers:
+        table = {"computed_from": ["#x"], "user": "dana", "any_program": True}
+        release_only_aggregates(worker, at_least=3, name="smaller", **table)
+    client = Client(hospitals)
+    statements = client.join_all()
+    name = first(client, statements)
+    client.mask(name, statements[:3])
+
+    assert next(iter(hospitals.hook.local_worker.get_worker(name).ledger)).rule == "smaller"
+
+
+def test_the_name_of_a_study_is_quoted_in_the_ledger(hospitals: Hospitals) -> None:
+    name = 'icu", round=9, workers=99)\n'
+    hospitals.study(name=name).sum(1, hospitals.put_all([[1.0]] * 3))
+
+    line = next(iter(hospitals.workers[0].ledger))
+    assert r'sum(study="icu\", round=9, workers=99)\n", round=1, workers=3' in line.form
+
+
 # --- values
 
 
@@ -559,6 +581,18 @@ def test_uses_are_counted_across_restarts(make: Make) -> None:
 def test_a_result_out_of_range_is_zeros_with_the_true_count(hospitals: Hospitals, bad: float) -> None:
     result = hospitals.study().sum(1, hospitals.put_all([[1.0, 2.0], [1.0, bad], [1.0, 2.0]]))
     np.testing.assert_allclose(result.vector, [120.0, 240.0, 180.0])
+
+
+def test_a_training_that_failed_is_zeros_with_the_true_count_and_only_its_owner_knows(hospitals: Hospitals) -> None:
+    results = hospitals.put_all([[1.0, 2.0]] * 3)
+    entry = hospitals.workers[1].object_store.entry(results["south"][0])
+    entry.sources |= {FailedSource("torch.nn.functional.cross_entropy", "IndexError")}
+    entry.refresh_status()
+
+    result = hospitals.study().sum(1, results)
+
+    np.testing.assert_allclose(result.vector, [120.0, 240.0, 180.0])
+    assert [next(iter(worker.ledger)).failed for worker in hospitals.workers] == [0, 1, 0]
 
 
 def test_the_answer_of_a_worker_whose_result_is_out_of_range_looks_the_same(client: Client) -> None:

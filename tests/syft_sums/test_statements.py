@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from syft_sums.statements import Masked, Proof, Ready, Revealed, hash_list, hash_parts, write_text
+from syft_sums.statements import MaskedVector, Proof, Ready, Revealed, hash_list, hash_parts, write_text
 
 from .studies import Study
 
@@ -45,10 +45,10 @@ def test_a_statement_with_a_wrong_type_is_malformed(field: str, bad: Any) -> Non
 
 def test_an_answer_whose_digests_are_others_is_malformed() -> None:
     proof = Proof(bytes(32), bytes(32), hashlib.sha256(b"1").digest(), bytes(32), hash_parts(b""), bytes(64))
-    assert Masked.read((tuple(proof), b"1", (b"",))).values == b"1"
+    assert MaskedVector.read((tuple(proof), b"1", (b"",))).values == b"1"
     for changed in ((b"2", (b"",)), (b"1", (b"x",))):
         with pytest.raises(ValueError, match="malformed"):
-            Masked.read((tuple(proof), *changed))
+            MaskedVector.read((tuple(proof), *changed))
 
 
 @pytest.mark.parametrize("received", [(), (bytes(31), ()), (bytes(32), (bytes(32),)), (bytes(32), [bytes(33)]), None])

@@ -83,7 +83,7 @@ def test_it_prints_the_key_the_members_the_rules_and_the_rounds(hospitals: Hospi
 def test_the_page_shows_the_key_the_members_the_rules_and_the_rounds(hospitals: Hospitals) -> None:
     hospitals.study(name="<b>icu</b>").sum(1, hospitals.put_all([[1.0]] * 3))
 
-    page = str(_sums(studies_of(hospitals.workers[0])))
+    page = str(_sums(studies_of(hospitals.workers[0]), "csrf"))
 
     for text in (*hospitals.fingerprints.values(), "2 workers", "#x", "revealed", "&lt;b&gt;icu&lt;/b&gt;"):
         assert text in page
@@ -91,7 +91,7 @@ def test_the_page_shows_the_key_the_members_the_rules_and_the_rounds(hospitals: 
 
 
 def test_the_page_of_a_worker_without_sums_says_so(hospitals: Hospitals) -> None:
-    page = str(_sums(studies_of(hospitals.start("alone"))))
+    page = str(_sums(studies_of(hospitals.start("alone")), "csrf"))
     assert "no rule: nothing leaves in a sum" in page
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syft_sums.statements import Masked, Proof
+from syft_sums.statements import MaskedVector, Proof
 from syft_sums.tally import FalseStatementError, Tally
 
 from .studies import Study
 
 
-def answer(study: Study, place: int = 0) -> tuple[bytes, Masked]:
+def answer(study: Study, place: int = 0) -> tuple[bytes, MaskedVector]:
     member = study.members[study.roster.keys[place]]
     return member.ready.key, member.mask(member.prepare(member.read_list([tuple(each) for each in study.ready])))
 

@@ -69,7 +69,7 @@ def test_importing_the_backend_changes_nothing_in_torch() -> None:
         "import torch\n"
         "places = [torch, torch.Tensor, torch.nn.Module, torch.nn.functional]\n"
         "before = [dict(vars(p)) for p in places]\n"
-        "import syft_torch.hook, syft_torch.demo, syft_torch.plugin\n"
+        "import syft_torch.hook, syft_torch.demo.story, syft_torch.plugin\n"
         "after = [dict(vars(p)) for p in places]\n"
         "assert all(a.keys() == b.keys() and all(a[k] is b[k] for k in a) for a, b in zip(before, after))\n"
     )

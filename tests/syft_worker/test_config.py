@@ -11,6 +11,7 @@ import pytest
 
 from syft_core.cli import main
 from syft_core.exceptions import ConfigurationError
+from syft_sums.rules import CONDITIONS as SUM_CONDITIONS
 from syft_worker.allowances import Allowance, find_allowance
 from syft_worker.config import (
     EXAMPLE,
@@ -51,6 +52,7 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
     keys = {line.split(" =")[0].strip() for line in lines if " = " in line}
     classes = (WorkerConfig, WorkerLimits, Allowance, PeerConfig)
     expected = {field.name for cls in classes for field in fields(cls)} - {"limits", "users", "peers", "rules"}
+    expected -= {"members", "aggregates"}
     used = "\n".join(line for line in lines if " = " in line or line.startswith("[") or line.strip() == "]")
 
     config = read(tmp_path, used)
@@ -61,7 +63,9 @@ def test_the_example_has_every_key_and_all_its_comments_can_be_used(tmp_path: Pa
     )
     assert config.users["ana"].bytes == 8 * 10**9
     assert {name for rule in config.rules.values() for name in rule} == set(CONDITIONS)
-    assert parse_config(json.loads(json.dumps(config.to_table()))).rules == config.rules
+    assert config.aggregates is not None
+    assert set(config.aggregates) >= set(SUM_CONDITIONS) - {"per_day", "until"}
+    assert parse_config(json.loads(json.dumps(config.to_table()))) == config
 
 
 @pytest.mark.parametrize(

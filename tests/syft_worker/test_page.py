@@ -626,3 +626,27 @@ def test_the_history_of_requests_is_there_after_a_restart(hook: Any, tmp_path: P
         for text in ("the first", "too few", "the second", "by Dr. Noor"):
             assert text in shown
         served.worker.ledger.close()
+
+
+def test_the_page_of_a_request_says_how_it_was_computed_and_what_a_rule_would_leave_out(served: Served) -> None:
+    ask_for_release(served)
+    browser = Browser(served.page)
+    browser.sign_in()
+
+    shown = html.unescape(browser.get(path_of(served)).body)
+
+    assert "#ages * 2; program " in shown
+    assert "rows are behind each number" in shown
+    assert "Approve this program from now on" in shown
+    assert "Only results of this program are covered: " in shown
+    assert "It is not certain that at least 10 rows are behind each number." in shown
+
+
+def test_a_rule_for_any_program_is_listed_with_the_numbers_that_it_lets_leave(served: Served) -> None:
+    ask_for_release(served)
+    conditions = {"user": "ana", "computed_from": ["#ages"], "form": "Tensor[114]", "count": 20}
+    served.worker.allow("any", **conditions, any_program=True)
+
+    shown = html.unescape(Browser(served.page).get("/", "owner-secret").body)
+
+    assert "by any program: 20 uses of Tensor[114]: up to 2,280 numbers of the data" in shown

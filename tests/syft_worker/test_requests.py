@@ -241,3 +241,51 @@ def test_the_owner_sees_how_often_a_user_got_something_of_the_form(served: Serve
     hospital.search("#ages")[0].std().get()
 
     assert command.read("show", mean.request("2").id)["released_before"] == 2
+
+
+# --- programs
+
+
+def test_a_program_is_approved_from_now_on_with_one_option(served: Served, mean: Any, command: Command) -> None:
+    request = mean.request("table 1")
+
+    assert "the rule averages stands" in command.run("approve", request.id, "--rule", "averages", "--count", "3")
+
+    assert mean.get().item() == 35.0
+    assert served.clients[0].search("#ages")[0].mean().get().item() == 35.0
+    with pytest.raises(GetNotPermittedError, match="its program is not approved"):
+        served.clients[0].search("#ages")[0].sum().get()
+    (rule,) = command.read("rules")
+    assert f"{rule['program'][0][:12]}…" in command.run("rules")
+
+
+def test_a_program_is_not_approved_if_the_digest_is_that_of_something_else(
+    served: Served, mean: Any, command: Command
+) -> None:
+    request = mean.request("table 1")
+
+    command.run("approve", request.id, "--rule", "averages", "--digest", "0" * 64)
+
+    assert "the digest is that of something else" in command.errors
+    assert len(served.worker.rules) == 0
+
+
+def test_a_request_is_shown_with_how_it_was_computed_and_what_was_checked(mean: Any, command: Command) -> None:
+    request = mean.request("table 1")
+
+    shown = command.run("show", request.id)
+
+    assert "mean of #ages; program " in shown
+    assert "checks: " in shown
+    assert "influence" not in shown
+    assert "influence: with another row in place of row" in command.run("show", request.id, "--values")
+
+
+def test_rules_for_any_program_are_listed_with_the_numbers_that_they_let_leave(mean: Any, command: Command) -> None:
+    wanted = ("--user", "ana", "--computed-from", "#ages", "--form", "Tensor[114]", "--count", "20")
+    command.run("rules", "--add", "any", *wanted)
+    assert "20 uses of Tensor[114]: up to 2,280 numbers of the data" in command.errors
+
+    command.run("rules", "--add", "any", *wanted, "--any-program")
+
+    assert "any: 20 uses of Tensor[114]: up to 2,280 numbers of the data" in command.run("rules")

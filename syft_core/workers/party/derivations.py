@@ -33,6 +33,10 @@ MAX_TEXT = 400
 """The maximum length of a derivation's text."""
 SHORT = 12
 """The number of digits of a digest in a text."""
+ARRANGE = "arrange"
+"""The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
+ARRANGEMENT = "arrangement"
+"""What a rule calls the columns, constants and halves of such data, if they may be anything but a few rows."""
 WEIGHTS = "weights"
 """The supplied input of a training that is not part of its program."""
 CORRECTION = "correction"
@@ -209,14 +213,15 @@ class Derivation:
     def find_program(self, free: Collection[str] = ()) -> str | None:
         """Return the digest of the program in which some supplied inputs may be anything of their form.
 
-        ``free`` are names of inputs; the weights of a training are always free. None if there is no such input.
+        ``free`` are names of inputs, or "arrangement": how the worker has prepared its data. The weights of a training
+        are always free. None if there is no such input.
         """
         if self.whole is not self:  # An owner approves all results of a recorded program.
             return self.whole.find_program(free)
         if self.operands is None:
             return None if free else self.hex
         inputs = self.list_inputs()
-        if not set(free) <= set(inputs):
+        if not set(free) - {ARRANGEMENT} <= set(inputs):
             return None
         numbered = {inputs[name].digest for name in free if name.startswith("input ")}
         return self._find_program(frozenset(free) | {WEIGHTS}, numbered, {}).hex()
@@ -234,10 +239,24 @@ class Derivation:
                 else operand._find_program(roles, numbered, known)
                 for operand, role in zip(self.operands or (), own, strict=True)
             ]
-            found = known[id(self)] = self._join(parts)
+            found = known[id(self)] = self._join(parts, ARRANGEMENT in roles)
         return found
 
-    def _join(self, parts: Sequence[bytes]) -> bytes:
+    @property
+    def is_arranged(self) -> bool:
+        """Whether it is loaded data, or data that the worker has prepared."""
+        if self.operands is None or (self.maker is None and not isinstance(self, Data)):
+            return False
+        is_data = isinstance(self, Data) or find_protocol(self.maker) == ARRANGE
+        return is_data and all(operand.is_arranged for operand in self.operands)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether no half of few rows was chosen in preparing it."""
+        operands = () if self.maker is None else self.maker.operands
+        return all(operand.is_whole for operand in operands) and all(each.keeps_rows for each in self.operands or ())
+
+    def _join(self, parts: Sequence[bytes], frees_arrangement: bool) -> bytes:
         """Return the digest of this step on programs; that of a recorded program stands for itself on plain data."""
         if isinstance(self, Data):
             return self.digest
@@ -250,6 +269,7 @@ class Derivation:
             for operand, role, part in operands
             if not (isinstance(operand, Supplied) and part != operand.digest)
             and not (isinstance(operand, Data) and not role)  # Data in place of weights or a correction is pinned.
+            and not (frees_arrangement and not role and operand.is_arranged and operand.keeps_rows)
         ]
         return bytes.fromhex(program) if not pinned else _hash("program", program, *pinned)
 
@@ -265,7 +285,8 @@ class Derivation:
         """Return how the object was computed, in at most ``limit`` characters."""
         inputs = self.list_inputs()
         text = self._show({leaf.digest: name for name, leaf in inputs.items() if name.startswith("input ")})
-        return text if len(text) <= limit else f"{text[: limit - 1]}…"
+        last = limit // 2
+        return text if len(text) <= limit else f"{text[: limit - last - 3]} … {text[-last:]}"
 
     def _show(self, names: dict[bytes, str]) -> str:
         if self.operands is None:
@@ -371,6 +392,11 @@ _FACTS = frozenset({"samples", "supplied"})
 def make_unknown(operands: Iterable[Derivation]) -> Derivation:
     """Return a derivation that equals no other one, of something that was computed in an unknown way."""
     return Derivation(Action("unknown", secrets.token_bytes(32)), tuple(operands))
+
+
+def find_protocol(maker: Maker | None) -> str:
+    """Return the name of the protocol of a maker; "" without one."""
+    return "" if maker is None else maker.protocol
 
 
 def find_option(maker: Maker | None, name: str) -> Nested:

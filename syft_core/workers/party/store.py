@@ -20,7 +20,7 @@ from syft_core.pointers.object_pointer import ObjectPointer
 from syft_core.tensors.private import get_allowed_users
 from syft_core.tensors.schema import Schema
 from syft_core.values import Tensor
-from syft_core.workers.party.derivations import Derivation, Maker, Operand
+from syft_core.workers.party.derivations import ARRANGE, Derivation, Maker, Operand
 from syft_core.workers.party.status import (
     ADDED_INHERITED,
     ADDITIONS,
@@ -703,10 +703,6 @@ class ObjectStore:
         if type(part) is str:
             found |= {id for id, entry in self._described.items() if part in (entry.description or "")}
         return found
-
-
-ARRANGE = "arrange"
-"""The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
 
 
 def describe_operand(entry: Stored, operand: object = None) -> Operand:

@@ -47,11 +47,13 @@ def derivation_of(entry: Stored) -> Derivation:
     if known is not None and not (type(known) is Supplied and known.version != _version(entry.value)):
         return known
     if entry.is_as_loaded:
-        found: Derivation = Data(entry.id, entry.tags, entry.value, _finder(entry))
-    else:
-        found = Supplied(entry.value, _finder(entry), _version(entry.value))
-    if entry.id != "":
-        entry.derivation = found
+        return Data(entry.id, entry.tags, entry.value, _finder(entry))
+    return Supplied(entry.value, _finder(entry), _version(entry.value))
+
+
+def _remember(entry: Stored) -> Derivation:
+    """Return how an operand was computed; its digest is kept until it changes, which *track* looks for from now on."""
+    found = entry.derivation = derivation_of(entry)
     return found
 
 
@@ -117,7 +119,7 @@ def _describe(execution: Execution) -> Derivation:
     for entry in execution.parents:
         known = entry.derivation
         if known is None or (type(known) is Supplied and entry.access is None):
-            known = derivation_of(entry)
+            known = _remember(entry)
         operands.append(known)
     return Derivation(action, tuple(operands))
 
@@ -130,7 +132,7 @@ def describe_arguments(execution: Execution) -> Iterator[Derivation]:
         if entry is None:
             yield Supplied(tensor)
         elif _is_whole(entry, tensor):
-            yield derivation_of(entry)
+            yield _remember(entry)
         else:
             known = entry.derivation
             yield Supplied(tensor) if known is None or known.is_leaf else known.gradient

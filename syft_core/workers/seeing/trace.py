@@ -69,7 +69,7 @@ def record(location: Location, message: Message, send: Callable[[Any], Any]) -> 
     finally:
         event.seconds = time.perf_counter() - start
         event.bytes = (getattr(location, "bytes_moved", 0) - before) or None
-    if event.role == "fetch":
+    if event.role == "fetch" and not message.facts.returns_masked:
         event.form = _forms(reply if type(reply) is list else [reply])
     elif event.role == "compute":
         placed = [leaf.id for leaf in leaves(reply) if isinstance(leaf, Placed)]
@@ -114,7 +114,9 @@ def _event(location: Location, message: Message) -> TraceEvent:
 def _find_role(facts: MessageFacts) -> str:
     if facts.stores_results:
         return "compute"
-    return "data" if facts.gives else "fetch" if facts.returns_objects else "talk"
+    if facts.gives:
+        return "data"
+    return "fetch" if facts.returns_objects or facts.returns_masked else "talk"
 
 
 def _form_there(location: Location, ids: Sequence[int | str]) -> str:

@@ -14,7 +14,7 @@ from syft_core.values import Nested
 from syft_core.workers.party.store import Sources
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.seeing.ledger import describe_lineage
-from syft_torch.federated.private_steps.accounting import Step, find_epsilon, write_epsilon
+from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon, write_epsilon
 from syft_torch.federated.private_steps.sample_dp import Draws, SampleDP
 
 _LINE = re.compile(r"(\d+) steps of SampleDP\(clip=\S+ multiplier=(\S+), rate=(\S+), delta=")
@@ -25,7 +25,7 @@ class Charges:
 
     def __init__(self, worker: Worker) -> None:
         self._worker, self._lock = worker, threading.Lock()
-        self._steps: dict[str, Counter[Step]] = {}
+        self._steps: dict[str, Counter[PrivateStep]] = {}
         while worker.ledger.charged:
             self._recall(worker.ledger.charged.pop())
 
@@ -38,7 +38,7 @@ class Charges:
         The ε in it is that of all private steps so far on the source that has the most. The ledger has it on disk
         before this returns, so a training that is never fetched is charged, too.
         """
-        step = Step(draws.rate, privacy.multiplier)
+        step = PrivateStep(draws.rate, privacy.multiplier)
         lineage = describe_lineage(sources, "", "")
         keys = _list_keys(lineage["names"], lineage["sources"])
         with self._lock:
@@ -63,7 +63,7 @@ class Charges:
             return
         count, multiplier, rate = found.groups()
         for key in _list_keys(entry.names, entry.sources):
-            self._steps.setdefault(key, Counter())[Step(float(rate), float(multiplier))] += int(count)
+            self._steps.setdefault(key, Counter())[PrivateStep(float(rate), float(multiplier))] += int(count)
 
 
 def _list_keys(names: Sequence[str], sources: Sequence[Nested]) -> list[str]:

@@ -32,17 +32,17 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Number:
+class LengthNumber:
     """A number that depends on the length of the batch."""
 
     is_length: bool
     """Whether it is the length itself."""
 
 
-Mark: TypeAlias = Batched | Reduced | Same | Number
-LENGTH_OF_TRIAL = 5
+Mark: TypeAlias = Batched | Reduced | Same | LengthNumber
+LENGTH_OF_TRIAL = 13
 """The length of the batch with which forms are followed; the rules do not depend on it."""
-SHARED, LENGTH, MIXED = Same(), Number(is_length=True), Number(is_length=False)
+SHARED, LENGTH, MIXED = Same(), LengthNumber(is_length=True), LengthNumber(is_length=False)
 
 
 class CoupledError(Exception):
@@ -55,4 +55,4 @@ class CoupledError(Exception):
 
 def is_number_mark(mark: object) -> bool:
     """Return whether a mark is that of a number that depends on the length of the batch."""
-    return isinstance(mark, Number)
+    return isinstance(mark, LengthNumber)

@@ -132,6 +132,7 @@ class _Follower:
             self._found.guards.add(operation.place)
         self._match_kernel(operation, use)
         given = mark if isinstance(mark, tuple) else (mark,) * step.count
+        _require_lengths(name, given, use.results)
         self._marks.update(zip(range(operation.first, operation.first + step.count), given, strict=True))
         return result
 
@@ -208,6 +209,13 @@ _VIEWS = frozenset(
     ]
 )
 """Operations whose result may share memory with an operand."""
+
+
+def _require_lengths(name: str, marks: Sequence[Mark], results: Sequence[Tensor]) -> None:
+    """Raise if a result does not have the samples where a rule says: its arguments were not understood."""
+    for mark, result in zip(marks, results, strict=True):
+        if isinstance(mark, Batched) and result.shape[mark.dim] != LENGTH_OF_TRIAL * mark.count:
+            raise FederatedError.privacy(f"{name!r} has arguments that are not known here", find_advice(name))
 
 
 def _find_rule(op: Op, step: Step, marks: Nested) -> Rule:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from syft_toy.plugin import BACKEND
 
-from syft_core.demo import Screen, run_demo
+from syft_core.demo import DemoOptions, Screen, run_demo
 from syft_core.demo import screen as screens
 
 
@@ -25,3 +25,12 @@ def test_federated_training_matches_centralized_training(screen: Screen, capsys:
         for words in ("data never moved", "all data in one place  ")
     )
     assert far == near
+
+
+def test_another_seed_makes_other_patients(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for seed in (1, 2):
+        run_demo(screen, BACKEND, DemoOptions(seed))
+        shown.append(next(line for line in capsys.readouterr().out.splitlines() if "data never moved" in line))
+
+    assert shown[0] != shown[1]

@@ -16,6 +16,7 @@ from syft_torch.federated.training import Train  # noqa: E402
 from syft_worker.quotas import QuotaGuard  # noqa: E402
 
 from .clinics import find_data, make_clinics, make_public, read_forms  # noqa: E402
+from .owners import fill, find  # noqa: E402
 from .trainers import cross_entropy, gather_options, make_model, make_trainer, sgd  # noqa: E402
 
 SUM = fl.SecureAggregation
@@ -401,6 +402,39 @@ def test_a_round_that_was_given_up_is_repeated_with_those_who_are_left(hook: Any
     clinics[3].guard = Failing(clinics[3], Train, times=9)
 
     assert trainer.fit(1)[0].workers == ["w0", "w1", "w2"]
+
+
+def test_missing_values_of_private_tables_are_replaced_by_the_mean_of_all(hook: Any, tmp_path: Path) -> None:
+    clinics = make_clinics(hook, tmp_path, computed_from=["#patients"])
+    rows = fill(clinics, users=[])
+
+    data = find(clinics, columns=["bmi"], missing="mean", aggregation=SUM("icu"))
+
+    expected = rows[:, 1].double().nanmean().float()
+    for clinic, dataset in zip(clinics, data, strict=True):
+        found = clinic.object_store.entry(dataset.data.id_at_location).value
+        assert bool((found == expected).any())
+        assert not bool(found.isnan().any())
+        assert len(read_forms(clinic)) == 1
+
+
+def test_a_statistic_without_one_of_its_workers_says_so(
+    hook: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clinics = make_clinics(hook, tmp_path, counts=(40, 41, 39, 32))
+    clinics[3].guard = Failing(clinics[3], MaskSum, times=9)
+
+    found = fl.histogram(find_data(clinics), [-9.0, 9.0], aggregation=SUM("icu"))
+
+    assert found[0].tolist() == [120]
+    assert "a sum is without worker 'w3': cannot answer: the machine is busy" in caplog.text
+
+
+def test_a_statistic_without_a_sum_is_refused(hook: Any, clinics: list[Any]) -> None:
+    clinics[1].guard = Failing(clinics[1], JoinSum)
+
+    with pytest.raises(fl.FederatedError, match="cannot compute a statistic: cannot sum round 1: 2 of 3 workers are"):
+        fl.mean(find_data(clinics), aggregation=SUM("icu"))
 
 
 # --- noise

@@ -218,3 +218,54 @@ def test_an_approved_program_with_another_mask_is_refused_unless_that_is_free(
         return
     with pytest.raises(fl.FederatedError, match="its program is not approved"):
         other.fit(1)
+
+
+class Recognizing(torch.nn.Module):  # type: ignore[misc]  # torch is not typed
+    """A model whose gradient is the one row that begins with a number that the scientist knows."""
+
+    def __init__(self, known: float) -> None:
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(1, 4))
+        self._known = known
+
+    def forward(self, x: Any) -> Any:
+        is_row = ((x[:, :1] - self._known).abs() < 1e-4).to(x.dtype)
+        return torch.nn.functional.linear(x * is_row, self.w)
+
+
+NOISE = {"multiplier": 2.0, "delta": 1e-5, "epsilon": 50.0}
+
+
+@pytest.mark.parametrize("has_noise", [False, True])
+def test_noise_hides_a_record_that_a_program_isolates(hook: Any, tmp_path: Path, has_noise: bool) -> None:
+    if has_noise:
+        pytest.importorskip("dp_accounting")
+    rule = {"any_program": None, "clip": 1.0, "noise": NOISE} if has_noise else {}
+    row = make_samples(COUNTS[1], 1)[0][ROW]
+    options = {
+        "model": Recognizing(float(row[0])),
+        "loss": lambda output, _target: output.sum() if not has_noise else output.mean(),
+        "optimizer": lambda parameters: torch.optim.SGD(parameters, lr=1.0),
+        "data": find_data(make_clinics(hook, tmp_path, **rule)),
+        "batch_size": None,
+        "shuffle": False,
+        "aggregation": SUM("icu"),
+    }
+    privacy = fl.SampleDP(clip=1.0, multiplier=2.0, delta=1e-5) if has_noise else None
+    trainer = fl.FederatedTrainer(**gather_options(options), privacy=privacy)
+
+    trainer.fit(1)
+
+    found = -trainer.weights * sum(COUNTS) / (1 if has_noise else COUNTS[1])
+    expected = row / row.norm() if has_noise else row
+    is_shown = torch.allclose(found, expected, rtol=0, atol=0.05)
+    assert is_shown is not has_noise
+
+
+def test_a_study_without_the_noise_that_a_rule_demands_is_refused(hook: Any, tmp_path: Path) -> None:
+    clinics = make_clinics(hook, tmp_path, any_program=None, clip=1.0, noise=NOISE)
+
+    with pytest.raises(fl.FederatedError, match="it has no noise, and under this rule nothing exact leaves"):
+        make_honest(clinics, clip=1.0).fit(1)
+    with pytest.raises(fl.FederatedError, match="nothing exact leaves"):
+        make_honest(clinics).evaluate()

@@ -14,7 +14,7 @@ import syft_core as sy
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import FetchAll
 from syft_core.workers.party.derivations import find_option
-from syft_torch.federated.arranging import Columns, Scale, arrange_there
+from syft_torch.federated.arranging import Columns, Half, Scale, arrange_there
 from syft_worker.desk.approvals import suggest_conditions
 from syft_worker.desk.handle import RequestHandle
 
@@ -185,3 +185,19 @@ def test_private_data_in_place_of_what_the_sender_supplies_is_another_program(st
 
     with pytest.raises(GetNotPermittedError, match="its program is not approved"):
         study.train(**{name: secret.child})
+
+
+def test_a_free_arrangement_chooses_no_single_rows(study: Setting) -> None:
+    """A test half of one row would be an update of this row."""
+    message = study.message()
+    study.location.tell(message)
+    RequestHandle.ask(study.location, [message.result, message.result + 1], None, "a round")
+    found = study.worker.requests[-1].results[0].derivation.find_program(["arrangement"])
+    rule = {"user": "dana", "computed_from": ["#x", "#y"], "rows_behind": 0, "numbers_per_row": 100.0}
+    study.worker.allow("study", **rule, program=[found], free=["arrangement"])
+    parts = [study.worker.search(tag)[0] for tag in ("#x", "#y")]
+    many, few = (arrange_there(Half(1 / SAMPLES, is_test), parts) for is_test in (False, True))
+
+    for half in (few, many):
+        with pytest.raises(GetNotPermittedError, match="its program is not approved"):
+            study.train(data=tuple(part.child for part in half))

@@ -13,13 +13,14 @@ pytest.importorskip("torch")
 
 import torch
 
+from syft_core.conditions import DAY
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.ledgers.entry import Entry
 from syft_core.messages import FetchAll
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.road.derivation import derivation_of
 from syft_core.workers.seeing.ledger import Ledger
-from syft_worker.desk.approvals import DAY, suggest_conditions
+from syft_worker.desk.approvals import suggest_conditions
 from syft_worker.desk.errors import ApprovalError
 
 SCANS = {"user": "eve", "computed_from": ["#scans"], "any_program": True}

@@ -11,11 +11,11 @@ pytest.importorskip("torch")
 
 import torch
 
+from syft_core.conditions import DAY
 from syft_core.messages import FetchAll
 from syft_core.peer import Peer
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
-from syft_worker.desk.approvals import DAY
 from syft_worker.desk.errors import ApprovalError, ReleaseDeniedError, ReleaseError
 from syft_worker.desk.handlers import review_requests
 from syft_worker.desk.messages import ReviewRequests

@@ -132,6 +132,16 @@ def test_a_mask_that_is_changed_after_its_first_use_is_another_mask(bob: Any, sc
     assert program(bob, (scans * mask).sum(0)) != approved
 
 
+@pytest.mark.parametrize("change", MASK_CHANGES.values(), ids=MASK_CHANGES)
+def test_a_mask_that_is_changed_after_a_request_for_it_is_another_mask(bob: Any, scans: Any, change: Any) -> None:
+    mask = ones(bob)
+    mask.request("my own")
+
+    change(mask)
+
+    assert program(bob, (scans * mask).sum(0)) != program(bob, (scans * ones(bob)).sum(0))
+
+
 def test_the_gradient_of_a_supplied_tensor_counts_with_its_bytes(bob: Any, scans: Any) -> None:
     found = []
     for factor in (1.0, 2.0):

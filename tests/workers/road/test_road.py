@@ -126,6 +126,7 @@ WITHOUT: dict[type, str] = {
     sums.MaskSum: "refers to results by a round: tested in tests/syft_sums/test_handlers.py",
     sums.RevealSum: "no objects",
     desk.AskRelease: "makes the copy that the owner reviews; what leaves is fetched",
+    desk.AskStudy: "the objects are examples of what a rule would cover, and stay",
     desk.FollowRequests: "the sender's own requests",
     desk.FetchReleased: "refers to objects by a request: tested below",
     desk.ReviewRequests: "the owner's",

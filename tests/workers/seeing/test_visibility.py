@@ -55,6 +55,7 @@ from syft_worker.allowances import Allowance
 from syft_worker.desk.messages import (
     AddApproval,
     AskRelease,
+    AskStudy,
     DecideRequest,
     FetchReleased,
     FollowRequests,
@@ -128,6 +129,7 @@ MESSAGES: dict[type, list[Callable[[Any], Any]]] = {
     ],
     FetchAll: [lambda x: FetchAll((x,)), lambda x: FetchAll((x, x))],
     AskRelease: [lambda x: AskRelease((x,), None, "please"), lambda x: AskRelease((x,), "grad", "please")],
+    AskStudy: [lambda x: AskStudy((x,), "please", (), 3), lambda x: AskStudy((x,), "please", (), 3, "icu", 3, 1)],
     FollowRequests: [lambda x: FollowRequests((str(x),))],
     FetchReleased: [lambda x: FetchReleased(str(x))],
     ReviewRequests: [lambda x: ReviewRequests((str(x),))],

@@ -9,7 +9,7 @@ rdp = pytest.importorskip("dp_accounting.rdp")
 from syft_core.features import Later  # noqa: E402  # torch may be missing
 from syft_torch import federated as fl  # noqa: E402  # the same
 from syft_torch.federated.private_steps.accounting import (  # noqa: E402  # the same
-    Step,
+    PrivateStep,
     find_epsilon,
     require_accounting,
     write_epsilon,
@@ -28,16 +28,16 @@ def compute(*steps: tuple[float, float, int], delta: float) -> float:
 
 @pytest.mark.parametrize(("rate", "multiplier", "count"), [(0.01, 1.1, 1000), (16 / 243, 1.1, 300), (0.2, 2.0, 50)])
 def test_epsilon_is_that_of_dp_accounting(rate: float, multiplier: float, count: int) -> None:
-    assert find_epsilon({Step(rate, multiplier): count}, 1e-5) == compute((rate, multiplier, count), delta=1e-5)
+    assert find_epsilon({PrivateStep(rate, multiplier): count}, 1e-5) == compute((rate, multiplier, count), delta=1e-5)
 
 
 def test_the_numbers_of_the_guide_are_right() -> None:
-    assert find_epsilon({Step(16 / 243, 1.1): 300}, 1e-5) == pytest.approx(7.2, abs=0.05)
-    assert find_epsilon({Step(16 / 47, 1.1): 60}, 1e-5) == pytest.approx(18.05, abs=0.05)
+    assert find_epsilon({PrivateStep(16 / 243, 1.1): 300}, 1e-5) == pytest.approx(7.2, abs=0.05)
+    assert find_epsilon({PrivateStep(16 / 47, 1.1): 60}, 1e-5) == pytest.approx(18.05, abs=0.05)
 
 
 def test_steps_of_different_kinds_are_composed() -> None:
-    found = find_epsilon({Step(0.01, 1.1): 100, Step(0.05, 2.0): 40}, 1e-6)
+    found = find_epsilon({PrivateStep(0.01, 1.1): 100, PrivateStep(0.05, 2.0): 40}, 1e-6)
 
     assert found == pytest.approx(compute((0.01, 1.1, 100), (0.05, 2.0, 40), delta=1e-6))
 

@@ -14,7 +14,7 @@ from syft_core.peer import Peer
 from syft_core.workers.party.store import Source
 from syft_core.workers.seeing.ledger import Ledger
 from syft_torch import federated as fl  # torch may be missing
-from syft_torch.federated.private_steps.accounting import Step, find_epsilon
+from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon
 from syft_torch.federated.private_steps.charges import Charges
 
 PRIVACY = fl.SampleDP(clip=1.0, multiplier=1.1, delta=1e-5)
@@ -44,7 +44,7 @@ def test_a_charge_is_in_the_ledger_before_it_returns(hook: Any, tmp_path: Path) 
 
     clip, multiplier, rate, steps, delta, epsilon = cost
     assert (clip, multiplier, rate, steps, delta) == (1.0, 1.1, 0.08, 12, 1e-5)
-    assert epsilon == find_epsilon({Step(0.08, 1.1): 12}, 1e-5)
+    assert epsilon == find_epsilon({PrivateStep(0.08, 1.1): 12}, 1e-5)
     entry = [entry for entry in read_ledger(tmp_path / "ledger") if entry.event == "charged"][-1]
     assert entry.user == "eve"
     assert entry.names == ("#x",)
@@ -57,10 +57,10 @@ def test_charges_of_a_source_add_up_over_trainings_and_users(hook: Any) -> None:
     charge(charges, x, y)
     charges.charge(Peer("you", "dana"), 8, frozenset([x]), PRIVACY, PRIVACY.plan(200, 1, 16))
 
-    assert charges.find_epsilon("#x", 1e-5) == find_epsilon({Step(0.08, 1.1): 24}, 1e-5)
-    assert charges.find_epsilon("#y", 1e-5) == find_epsilon({Step(0.08, 1.1): 12}, 1e-5)
+    assert charges.find_epsilon("#x", 1e-5) == find_epsilon({PrivateStep(0.08, 1.1): 24}, 1e-5)
+    assert charges.find_epsilon("#y", 1e-5) == find_epsilon({PrivateStep(0.08, 1.1): 12}, 1e-5)
     assert charges.find_epsilon("#z", 1e-5) == 0
-    assert charge(charges, y, z)[-1] == find_epsilon({Step(0.08, 1.1): 24}, 1e-5)
+    assert charge(charges, y, z)[-1] == find_epsilon({PrivateStep(0.08, 1.1): 24}, 1e-5)
 
 
 def test_charges_survive_a_restart(hook: Any, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_charges_survive_a_restart(hook: Any, tmp_path: Path) -> None:
 
     again = Charges(make_worker(hook, tmp_path / "ledger"))
 
-    assert again.find_epsilon("#x", 1e-5) == find_epsilon({Step(0.08, 1.1): 12}, 1e-5)
+    assert again.find_epsilon("#x", 1e-5) == find_epsilon({PrivateStep(0.08, 1.1): 12}, 1e-5)
 
 
 def test_charges_stay_when_a_client_leaves(hook: Any) -> None:

@@ -17,7 +17,7 @@ from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
 from syft_torch.federated import losses  # noqa: E402  # the same
 from syft_torch.federated.layout import Layout  # noqa: E402  # the same
-from syft_torch.federated.private_steps.accounting import Step, find_epsilon  # noqa: E402  # the same
+from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon  # noqa: E402  # the same
 from syft_torch.federated.private_steps.charges import Charges  # noqa: E402  # the same
 from syft_torch.federated.training import Evaluate  # noqa: E402  # the same
 
@@ -232,7 +232,7 @@ def test_a_trainer_learns_and_shows_the_largest_epsilon(hook: Any, serialize: bo
     assert history[-1].evaluation["accuracy"] > 0.5
     assert all(isnan(row.loss) for row in history)
     few = PRIVACY.plan(200, 1, 16)
-    assert history[-1].epsilon == find_epsilon({Step(few.rate, 1.1): 4 * few.steps}, 1e-5)
+    assert history[-1].epsilon == find_epsilon({PrivateStep(few.rate, 1.1): 4 * few.steps}, 1e-5)
     assert "ε" in str(history)
     assert "ε" in str(trainer.evaluate())
 
@@ -280,6 +280,34 @@ def test_each_client_trains_alone(hook: Any, engine: Any) -> None:
 
     assert trainer._engine.name == "workers"
     assert len(trainer.fit(1)[0].workers) == 3
+
+
+def make_words(tied: bool) -> Any:
+    words, last = nn.Embedding(20, 8), nn.Linear(8, 20)
+    if tied:
+        last.weight = words.weight
+    return nn.Sequential(words, Mean(), last)
+
+
+class Mean(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.mean(1)
+
+
+@pytest.mark.parametrize("tied", [False, True], ids=["kernels", "one by one"])
+def test_indices_and_labels_out_of_range_make_no_error_on_private_data(hook: Any, bob: Any, tied: bool) -> None:
+    words, labels = torch.randint(0, 20, (60, 6)), torch.randint(0, 20, (60,))
+    words[7, 2], labels[3], labels[4] = -5, 99_999, -100
+    parts = [part.private_tensor(["board"]).tag(tag) for part, tag in ((words, "#x"), (labels, "#y"))]
+    bob.load_data(parts)
+    hook.local_worker.user = "me"
+    bob.allow("study", by="Noor", user="me", computed_from=["#x", "#y"], any_program=True)
+    data = fl.FederatedDataset([fl.BaseDataset(*[bob.search(tag)[0] for tag in ("#x", "#y")])])
+
+    history = make_private_trainer(hook, data, model=make_words(tied)).fit(2)
+
+    assert [row.workers for row in history] == [["bob"], ["bob"]]
+    assert not any(entry.failed for entry in bob.ledger)
 
 
 @pytest.mark.parametrize("strategy", [fl.FedProx(0.1), fl.FedAdam(), fl.Scaffold(), fl.Median()], ids=repr)

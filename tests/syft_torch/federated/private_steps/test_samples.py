@@ -12,6 +12,7 @@ from syft_core.hook.forms import form  # noqa: E402  # the same
 from syft_core.plans.program import FACT, GUARD, Program, Routine, Slot, Step  # noqa: E402  # the same
 from syft_torch import federated as fl  # noqa: E402  # the same
 from syft_torch.federated.losses import Loss, ModelForms  # noqa: E402  # the same
+from syft_torch.federated.private_steps.marks import LENGTH_OF_TRIAL as L  # noqa: E402  # the same
 from syft_torch.federated.private_steps.samples import follow  # noqa: E402  # the same
 
 from .recorded import Model, Subject, cross_entropy, make_images, make_rows, make_words  # noqa: E402  # the same
@@ -187,9 +188,9 @@ def test_a_program_by_hand_is_followed(hook: Any) -> None:
 @pytest.mark.parametrize(
     "steps",
     [
-        (Step("torch", "torch.Tensor.view", (Slot(3), 5, 3), {}, 1),
+        (Step("torch", "torch.Tensor.view", (Slot(3), L, 3), {}, 1),
          Step("torch", "torch.Tensor.mean", (Slot(4),), {}, 1)),
-        (Step("torch", "torch.Tensor.__mul__", (Slot(3), torch.rand(5, 1)), {}, 1),
+        (Step("torch", "torch.Tensor.__mul__", (Slot(3), torch.rand(L, 1)), {}, 1),
          Step("torch", "torch.Tensor.mean", (Slot(4),), {}, 1)),
         (Step("torch", "torch.Tensor.sum", (Slot(3), 0), {"out": Slot(3)}, 1),
          Step("torch", "torch.Tensor.mean", (Slot(4),), {}, 1)),
