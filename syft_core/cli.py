@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
+import random
 import re
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -14,9 +18,11 @@ from typing import NoReturn
 
 from syft_core.demo import PAUSE, DemoOptions, Screen, finish_demo, run_demo
 from syft_core.exceptions import SyftError, suggest
+from syft_core.packages import find_claimants, find_page, warn_of
 from syft_core.pictures.tables import text_table
 from syft_core.plugins.backend import Backend, find_installed
 from syft_core.plugins.manager import plugin_manager
+from syft_core.plugins.template import make_plugin
 from syft_core.printing import printable
 from syft_core.values import Json
 
@@ -73,7 +79,14 @@ def _build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     plugins = commands.add_parser("plugins", help="list the installed plugins and what is wrong with broken ones")
     plugins.add_argument("--json", action="store_true", help="print JSON")
-    plugins.set_defaults(run=_list_plugins)
+    plugins.add_argument("--check", metavar="NAME", help="run the conformance suite for an installed backend")
+    plugins.add_argument("--seconds", type=_to_seconds, help="with --check: try a random part of the operations")
+    plugins.add_argument("--seed", type=int, help="with --seconds: try the same part as an earlier run")
+    plugins.set_defaults(run=_run_plugins)
+    new = commands.add_parser("new-plugin", help="make the package of a new backend, with tests and CI")
+    new.add_argument("name", help="the name of the backend, such as that of its framework")
+    new.add_argument("--folder", type=Path, default=Path(), help="where to put it (default: the current folder)")
+    new.set_defaults(run=_make_plugin)
     demo = commands.add_parser("demo", help="train a model on data you never see, and list what leaves its owners")
     demo.add_argument("backends", nargs="*", help="the frameworks to use (default: one that is installed)")
     demo.add_argument("--fast", action="store_true", help="do not pause between steps")
@@ -83,6 +96,45 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_run_demo)
     plugin_manager().add_commands(commands)
     return parser
+
+
+def _to_seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text}")
+    return seconds
+
+
+def _run_plugins(options: argparse.Namespace) -> int:
+    if options.check is None:
+        return _list_plugins(options)
+    from syft_core.testing.check import BROKEN, NOT_CHECKED, Promise, check_backend  # noqa: PLC0415  # needs pytest
+
+    section = [""]
+
+    def show(promise: Promise) -> None:
+        if promise.section != section[0]:
+            section[0] = promise.section
+            print(f"{promise.section}:")
+        print("  " + printable(str(promise), lines=True).replace("\n", "\n  "), flush=True)
+
+    seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
+    promises, untried = check_backend(plugin_manager().backend(options.check), show, options.seconds, seed)
+    counts = Counter(promise.state for promise in promises)
+    print(f"\n{options.check}: " + ", ".join(f"{state}: {count}" for state, count in counts.items()))
+    if untried:
+        print(f"{untried} operations were not tried; --seed {seed} tries the same ones again")
+    if counts[BROKEN] or counts[NOT_CHECKED]:
+        print(f"docs/backends.md explains the sections{find_page('docs/backends.md')}")
+    return 1 if counts[BROKEN] else 0
+
+
+def _make_plugin(options: argparse.Namespace) -> str:
+    made = make_plugin(options.name, options.folder, plugin_manager().backends)
+    return (
+        f"made {made}: a backend for `toy`, a small example framework; replace both file by file\n"
+        f"  cd {shlex.quote(str(made))}\n  pip install -e '.[test]'\n  pytest"
+    )
 
 
 def _list_plugins(options: argparse.Namespace) -> int:
@@ -103,7 +155,10 @@ def _list_plugins(options: argparse.Namespace) -> int:
         print(text_table(rows[0], rows[1:]))
     for failure in manager.failures.values():
         print(f"\n{failure}", file=sys.stderr)
-    return 1 if manager.failures else 0
+    others = find_claimants()
+    if others:
+        print(f"\n{warn_of(others)}", file=sys.stderr)
+    return 1 if manager.failures or others else 0
 
 
 def _get_state(backend: Backend) -> tuple[str, str]:

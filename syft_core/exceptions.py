@@ -9,7 +9,7 @@ Each message reads ``cannot X: because Y; do Z`` and never contains a tensor's v
     │   ├── AlreadyRegisteredError
     │   └── NotRegisteredError            (also a LookupError)
     ├── BackendError                      a backend or another plugin cannot be used
-    │   ├── DependencyError               (also an ImportError) its framework is not installed
+    │   ├── DependencyError               (also an ImportError) a package that it needs is not installed
     │   ├── PluginError                   it is broken
     │   └── NotTheFrameworkError          (also a TypeError) something else was given to hook
     ├── HookError                         an operation cannot be dispatched
@@ -150,9 +150,10 @@ class BackendError(SyftError):
 
 
 class DependencyError(BackendError, ImportError):
-    """The framework that a backend serves is not installed."""
+    """A package is not installed that a backend or a tool needs."""
 
     missing = Text("cannot load the {backend!r} backend: {framework!r} is not installed; run `{command}`")
+    needed = Text("cannot use {name}: {package} is not installed; run `{command}`")
 
 
 class PluginError(BackendError):

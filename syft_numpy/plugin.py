@@ -20,4 +20,5 @@ BACKEND = Backend(
     install="pip install numpy",
     exports={"NumpyHook": "syft_numpy.hook:NumpyHook"},
     extends={"mpc": "syft_mpc.numpy.rules"},
+    suite="syft_numpy.testing:NumpyConformance",
 )

@@ -58,4 +58,5 @@ BACKEND = Backend(
     extends={"mpc": "syft_mpc.torch.rules"},
     agents={"federated training": "syft_torch.federated.hosted:TrainingAgent"},
     demo="syft_torch.demo.story:run",
+    suite="syft_torch.testing:TorchConformance",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
@@ -14,6 +15,22 @@ import torch
 from torch.overrides import handle_torch_function
 
 from syft_core.values import Function, Nested, Tensor
+
+TESTED = "2"
+"""The major version of torch that docs/compatibility.md has rows for."""
+
+
+def warn_if_untested(version: str) -> None:
+    """Warn of a major version of torch on which the tests did not run."""
+    if version.partition(".")[0] != TESTED:
+        warnings.warn(
+            f"torch {version} is untested: this release was tested on torch {TESTED} (docs/compatibility.md); "
+            f"install `torch=={TESTED}.*` if something fails",
+            stacklevel=2,
+        )
+
+
+warn_if_untested(torch.__version__)  # Once in a process, when this module is imported.
 
 _autograd = torch._C._autograd
 _ATTENTION = ("_transformer_encoder_layer_fwd", "_native_multi_head_attention")

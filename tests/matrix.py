@@ -1,126 +1,91 @@
-"""Run the whole suite on the installed versions, and write their row to docs/compatibility.md."""
+"""Run every claimed environment with tox, one after the other, and complete the table of versions."""
 
 from __future__ import annotations
 
 import argparse
+import configparser
+import dataclasses
 import datetime
 import os
-import platform
+import re
+import subprocess
 import sys
-import time
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from .matrix_page import PAGE, ROOT, Row, read_rows, write_rows
+from .matrix_row import COMMIT
 
-from .architecture.wrapping import wrap
-
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "compatibility.md"
-HEADING = "## Versions"
-RECORDING = "SYFT_RECORDING_MATRIX"
-"""A variable of the environment that says that rows are being written: they cannot be required yet."""
-HEAD = """
-The whole test suite on each version, in environments of `tox run -m matrix`. Each wrote its row when it ended, with
-`python -m tests.matrix`. Skipped tests are about other versions, need torch, or check this table.
-
-| environment | Python | torch | numpy | passed | failed | skipped | date | seconds |
-|---|---|---|---|---|---|---|---|---|
-"""
+NO_INTERPRETER = re.compile(r"could not find python interpreter.*")
 
 
-def main(arguments: list[str] | None = None, folder: Path = ROOT / "tests", page: Path = PAGE) -> int:
-    """Run the tests; record them unless pytest got options, which may leave tests out."""
+def main(arguments: list[str] | None = None, page: Path = PAGE, tox: str = "tox") -> int:
+    """Run environments, all by default; return 1 if one did not pass."""
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
-    parser.add_argument("-n", default="2", help="how many processes run tests")
-    options, others = parser.parse_known_args(arguments)
-    versions = find_versions()
-    if "numpy" not in versions:
-        raise SystemExit("cannot test a version: no framework is installed; install numpy, or torch and numpy")
-    name = name_of(versions)
-    expected = os.environ.get("TOX_ENV_NAME") or name
-    if expected != name:
-        raise SystemExit(f"cannot test {expected}: this is {name}; correct the dependencies of the environment")
-    suite = [str(folder)]
-    if "torch" in versions:
-        os.environ["SYFT_ALL_PACKAGES"] = "1"  # A test that needs a package fails without it, rather than be skipped.
-    else:
-        suite.append(f"--ignore={folder / 'syft_torch'}")
-    os.environ[RECORDING] = "1"
-    narrowed = [*others, *os.environ.get("PYTEST_ADDOPTS", "").split()]
-    recorder = Recorder(page, name, versions)
-    plugins = [] if narrowed else [recorder]
-    status = pytest.main(
-        ["-n", options.n, "-m", "slow or not slow", *others, *([] if others else suite)], plugins=plugins
-    )
-    print(f"not recorded: pytest got the options {' '.join(narrowed)}" if narrowed else recorder.outcome)  # noqa: T201
-    return int(status)
+    parser.add_argument("environments", nargs="*", help="which to run (default: all of the label `matrix`)")
+    parser.add_argument("--mark", action="store_true", help="run nothing; mark rows older than the release")
+    options = parser.parse_args(arguments)
+    claimed = list_claimed()
+    unknown = [name for name in options.environments if name not in claimed]
+    if unknown:
+        raise SystemExit(f"cannot run {', '.join(unknown)}: not in the matrix; there are {', '.join(claimed)}")
+    chosen = [] if options.mark else options.environments or claimed
+    commit = find_commit()
+    failures = [name for name in chosen if not run_environment(name, commit, page, tox)]
+    complete(page, claimed)
+    print("\n".join([f"of {commit}: {len(chosen) - len(failures)} passed", *(f"not: {name}" for name in failures)]))  # noqa: T201
+    return 1 if failures else 0
 
 
-def find_versions() -> dict[str, str]:
-    """Return the versions of Python and of the frameworks that are installed."""
-    installed = {name: version(name) for name in ("torch", "numpy") if find_spec(name)}
-    return {"Python": platform.python_version(), **installed}
+def list_claimed() -> list[str]:
+    """Return the environments that tox.ini claims."""
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(ROOT / "tox.ini")
+    labels = dict(line.split(" = ") for line in settings["tox"]["labels"].strip().splitlines())
+    return labels["matrix"].split(", ")
 
 
-def name_of(versions: dict[str, str]) -> str:
-    """Return the name that tox.ini gives to an environment with these versions."""
-    short = {package: ".".join(number.split(".")[:2]) for package, number in versions.items()}
-    if "torch" in short:
-        return f"py{short['Python'].replace('.', '')}-torch{short['torch']}"
-    return f"numpy{short['numpy']}"
+def find_commit() -> str:
+    """Return the commit under test, with a plus if files were changed since."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
 
 
-class Recorder:
-    """A plugin of pytest that writes the row of an environment when all of its tests have run."""
-
-    def __init__(self, page: Path, name: str, versions: dict[str, str]) -> None:
-        self.page, self.name, self.versions = page, name, versions
-        self.started = time.monotonic()
-        self.outcome = "not recorded: some tests did not run"
-        self.finished, self.all_finished = 0, False
-
-    def pytest_runtest_logfinish(self) -> None:
-        """Count the tests that ran."""
-        self.finished += 1
-
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Find out whether all tests ran: none after a first failure that ended the run, nor after an interrupt."""
-        ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        self.all_finished = ended and self.finished == session.testscollected
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write the row, unless tests were left out."""
-        counts = {name: len(reports) for name, reports in terminalreporter.stats.items()}
-        if not self.all_finished or "deselected" in counts:
-            return
-        numbers = [counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0), counts.get("skipped", 0)]
-        versions = [self.versions.get(name, "-") for name in ("Python", "torch", "numpy")]
-        date, seconds = datetime.datetime.now(datetime.timezone.utc).date(), round(time.monotonic() - self.started)
-        row = " | ".join(map(str, ["", self.name, *versions, *numbers, date, seconds, ""])).strip()
-        self.page.write_text(put_row(self.page.read_text(encoding="utf-8"), self.name, row), encoding="utf-8")
-        self.outcome = f"recorded in {self.page}: {row}"
+def run_environment(name: str, commit: str, page: Path, tox: str) -> bool:
+    """Run one environment, which writes its row; if it did not, write why. Return whether it passed."""
+    before = read_rows(page)[0].get(name)
+    command = [tox, "run", "-e", name, "--skip-missing-interpreters", "false"]
+    settings = {**os.environ, COMMIT: commit}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
+        said = []
+        for line in running.stdout or ():
+            sys.stdout.write(line)
+            said.append(line.strip())
+    rows, skips = read_rows(page)
+    if rows.get(name) == before:
+        state = f"not run on {datetime.datetime.now(datetime.timezone.utc).date()}: {find_cause(name, said)}"
+        write_rows(page, {**rows, name: dataclasses.replace(before or Row(name), state=state)}, skips)
+        return False
+    return running.returncode == 0
 
 
-def put_row(page: str, name: str, row: str) -> str:
-    """Return the page with the row of an environment, in place of its older one."""
-    rows = {line.split("|")[1].strip(): line for line in section_of(page, HEADING).splitlines() if line[:2] == "| "}
-    rows.pop("environment", None)
-    rows[name] = row
-    return put_section(page, HEADING, HEAD + "\n".join(rows[name] for name in sorted(rows)))
+def find_cause(name: str, said: list[str]) -> str:
+    """Return why an environment wrote no row, from the output of tox."""
+    text = "\n".join(said)
+    missing = NO_INTERPRETER.search(text)
+    recorded = re.findall(r"^not recorded: (.*)$", text, re.MULTILINE)
+    failed = re.findall(rf"^{re.escape(name)}: (.*)$", text, re.MULTILINE)
+    cause = missing.group() if missing else (recorded or failed or ["tox ended without a result"])[-1]
+    return cause.replace("|", "/").replace(";", ",")
 
 
-def section_of(page: str, heading: str) -> str:
-    """Return what stands under a heading, up to the next one of its level."""
-    return page.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
-
-
-def put_section(page: str, heading: str, text: str) -> str:
-    """Return the page with another text under a heading, which is added at the end if it is missing."""
-    before, _heading, rest = page.partition(f"\n{heading}\n")
-    _old, following, after = rest.partition("\n## ")
-    return f"{before.rstrip()}\n\n{heading}\n\n{wrap(text.strip())}{following}{after}"
+def complete(page: Path, claimed: list[str]) -> None:
+    """Give every claimed environment a row, and drop those that are no longer claimed."""
+    rows, skips = read_rows(page)
+    kept = {name: rows.get(name, Row(name, state="never run")) for name in claimed}
+    write_rows(page, kept, {name: reasons for name, reasons in skips.items() if name in kept})
 
 
 if __name__ == "__main__":

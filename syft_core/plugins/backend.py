@@ -34,6 +34,8 @@ class Backend:
     """The agents that clients run near their workers, with their import paths; see ``syft_ray.host``."""
     demo: str | None = None
     """The import path of the backend's own part of ``syft-core demo``, if it has one."""
+    suite: str | None = None
+    """The import path of its subclass of ``BackendConformance``, which ``syft-core plugins --check`` runs."""
 
     def is_installed(self) -> bool:
         """Return whether the framework is installed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from syft_core.hook.hook import FrameworkHook, attached_hooks, on_attach
 from syft_core.hook.hook_args import default_register_tensor
 from syft_core.kinds import register_kind
 from syft_core.messages import Handler, Message, register_message
+from syft_core.packages import find_namesakes, warn_of
 from syft_core.plugins import hookspecs
 from syft_core.plugins.backend import Backend
 from syft_core.registry import Registry
@@ -53,6 +55,9 @@ class PluginManager:
 
     def discover(self) -> None:
         """Register the features of this package, and every plugin in the entry-point group ``syft_core``."""
+        others = find_namesakes()
+        if others:
+            warnings.warn(warn_of(others), stacklevel=2)
         self.register(importlib.import_module(OWN), OWN)
         for entry_point in entry_points(group=hookspecs.PROJECT):
             self._load(entry_point)

@@ -2,7 +2,12 @@
 
 import pkgutil
 
-import pytest
+from syft_core.exceptions import DependencyError
+
+try:
+    import pytest
+except ModuleNotFoundError as _error:
+    raise DependencyError.needed("syft_core.testing", "pytest", "pip install pytest") from _error
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
     pytest.register_assert_rewrite(_module.name)

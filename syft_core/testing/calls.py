@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +22,8 @@ _FLOATS = (
 )
 _INTEGERS = ([1, 2, 0], [2, 2, 2], [0, 0, 1])
 _MASKS = ([True, False, True], [False, False, True], [True, True, True])
+ALWAYS = ("add", "sub")
+"""The operations that checks use by name; a sample has all their spellings."""
 SETS = len(_FLOATS)
 """The number of sets of values."""
 
@@ -65,10 +70,24 @@ class SampleCall:
 
 def collect_calls(hook: FrameworkHook) -> list[SampleCall]:
     """Call every operation that may run on a worker in several ways; return the calls that work with some values."""
+    return collect_sample(hook, None, 0)[0]
+
+
+def collect_sample(hook: FrameworkHook, seconds: float | None, seed: int) -> tuple[list[SampleCall], int]:
+    """Try operations for some seconds, or all; return the calls that work, and how many operations are untried."""
     ops = [op for op in hook.attributes.ops if op.tier != "off" and op.spelling != "setter" and not op.local]
     given = [list(_arguments(hook.create_tensor, number)) for number in range(SETS)]
-    calls = [SampleCall(op, _try(hook.attributes, op, sets)) for op in ops for sets in zip(*given, strict=True)]
-    return [call for call in calls if call.working]
+    if seconds is not None:
+        random.Random(seed).shuffle(ops)  # noqa: S311  # a sample, not a secret
+        ops.sort(key=lambda op: op.operation not in ALWAYS)
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    calls = list[SampleCall]()
+    for tried, op in enumerate(ops):
+        if time.monotonic() > deadline and op.operation not in ALWAYS:
+            return calls, len(ops) - tried
+        found = [SampleCall(op, _try(hook.attributes, op, sets)) for sets in zip(*given, strict=True)]
+        calls += [call for call in found if call.working]
+    return calls, 0
 
 
 def _try(attributes: FrameworkAttributes, op: Op, sets: Sequence[Args]) -> list[TriedCall]:

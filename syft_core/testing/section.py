@@ -12,7 +12,7 @@ import pytest
 
 from syft_core.hook.chain import end_of
 from syft_core.hook.hook import FrameworkHook
-from syft_core.testing.calls import SampleCall, collect_calls
+from syft_core.testing.calls import SampleCall, collect_sample
 from syft_core.values import Tensor
 from syft_core.workers.party.virtual import VirtualWorker
 
@@ -69,6 +69,12 @@ class Section:
     mutable: ClassVar[bool] = True
     """Whether tensors are mutable. If not, the table must not contain in-place operations, and ``x += 1`` must create
     a new tensor."""
+    seconds: ClassVar[float | None] = None
+    """How long to try operations, in a random order; by default all are tried."""
+    seed: ClassVar[int] = 0
+    """The seed of that order."""
+    untried: ClassVar[int] = 0
+    """The number of operations for which no time was left."""
 
     def concatenate(self, tensors: Sequence[Tensor]) -> Tensor:
         """Concatenate tensors with a function of the framework that takes a list."""
@@ -125,7 +131,8 @@ class Section:
     def calls(cls) -> Sequence[SampleCall]:
         """Return calls of the operations in the table on plain tensors, with their outcomes."""
         with cls.attach_hook() as hook:
-            return collect_calls(hook)
+            calls, cls.untried = collect_sample(hook, cls.seconds, cls.seed)
+            return calls
 
     def tensor(self, hook: FrameworkHook, plain: object) -> Tensor:
         """Return a tensor that can be sent; if the hook adds no methods to tensors, this is a wrapper."""

@@ -54,7 +54,7 @@ def make_table() -> str:
     """Return a table of all packages: what each is for, and which of its files to read first."""
     lines = ["| room | what it is for | read first |", "|---|---|---|"]
     for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("__init__.py")):
+        for path in list_rooms(package):
             room = path.parent.relative_to(ROOT).as_posix()
             first = READ_FIRST.get(room)
             if first is None or not (ROOT / room / first).exists():
@@ -63,6 +63,11 @@ def make_table() -> str:
             name = f"**`{room}/`**" if depth == 0 else f"`{room.partition('/')[2]}/`"
             lines.append(f"| {name} | {describe(path)} | [{first}](../{room}/{first}) |")
     return "\n".join(lines) + "\n"
+
+
+def list_rooms(package: str) -> list[Path]:
+    """Return the `__init__.py` of each room; the example that authors of backends start from is data."""
+    return sorted(path for path in (ROOT / package).rglob("__init__.py") if "template" not in path.parts)
 
 
 def describe(path: Path) -> str:

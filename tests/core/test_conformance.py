@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -11,27 +11,20 @@ import pytest
 import toy
 from syft_toy.attributes import ToyAttributes
 from syft_toy.hook import ToyHook
+from syft_toy.testing import ToyConformance
 
 from syft_core.hook import hook_args
 from syft_core.hook.dispatch import frameworks
-from syft_core.tensors.abstract import AbstractTensor
-from syft_core.testing.conformance import BackendConformance
 
 
 class Toy:
-    """What the suite must know about toy."""
+    """What the suite must know about toy, for single sections."""
 
-    framework = toy
+    framework = ToyConformance.framework
     hook_class: Any = ToyHook
-
-    def concatenate(self, tensors: Sequence[Any]) -> Any:
-        return toy.cat(tensors)
-
-    def numbers(self, tensor: Any) -> Any:
-        return tensor.item() if len(tensor) == 1 else tensor.tolist()
-
-    def patched_objects(self) -> Sequence[Any]:
-        return [toy, toy.nn, toy.Vector, AbstractTensor]
+    concatenate = ToyConformance.concatenate
+    numbers = ToyConformance.numbers
+    patched_objects = ToyConformance.patched_objects
 
 
 @contextmanager
@@ -57,10 +50,10 @@ class FrozenHook(ToyHook):
         return self.frozen
 
 
-class TestToyBackend(Toy, BackendConformance): ...
+class TestToyBackend(ToyConformance): ...
 
 
-class TestImmutableToyBackend(Toy, BackendConformance):
+class TestImmutableToyBackend(ToyConformance):
     hook_class = FrozenHook
     mutable = False
 

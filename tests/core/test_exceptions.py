@@ -188,6 +188,10 @@ TEXTS = {
         ("toy", "toylib", "pip install toylib"),
         "cannot load the 'toy' backend: 'toylib' is not installed; run `pip install toylib`",
     ),
+    ("DependencyError", "needed"): (
+        ("syft_core.testing", "pytest", "pip install pytest"),
+        "cannot use syft_core.testing: pytest is not installed; run `pip install pytest`",
+    ),
     ("PluginError", "broken"): (
         ("acme", "it has no wheels"),
         "cannot use the plugin 'acme': it has no wheels; run `syft-core plugins` to list all plugins",

@@ -15,7 +15,16 @@ import syft_core as sy  # noqa: E402
 from syft_torch import versions  # noqa: E402
 from syft_torch.hook import TorchHook  # noqa: E402
 
+from ..matrix_page import read_rows  # noqa: E402
+
 ROOT = Path(__file__).parents[2]
+UNTESTED = """
+import torch
+torch.__version__ = "3.1.0"
+import syft_core as sy
+sy.TorchHook(torch).unhook()
+sy.TorchHook(torch).unhook()
+"""
 WITHOUT_PRIVATE_NAMES = """
 import torch
 del torch.autograd.graph._engine_run_backward
@@ -65,3 +74,21 @@ def test_training_without_the_private_names_of_torch_gives_the_same_bits() -> No
 def test_this_torch_has_the_private_names() -> None:
     assert versions.run_engine is not None
     assert versions.collects_gradients_in_lists(torch.optim.SGD)
+
+
+def test_an_untested_major_version_of_torch_is_named_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNTESTED], capture_output=True, text=True, check=False, timeout=120, cwd=ROOT
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("torch 3.1.0 is untested: this release was tested on torch 2") == 1
+
+
+def test_the_tested_major_version_has_rows_and_is_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    rows, _skips = read_rows()
+
+    versions.warn_if_untested(torch.__version__)
+
+    assert {row.torch.partition(".")[0] for row in rows.values()} - {"-"} == {versions.TESTED}
+    assert list(recwarn) == []

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-HERE = Path(__file__).parent
+TEMPLATE = Path(__file__).parents[3] / "syft_core" / "testing" / "template"
+"""The package that `syft-core new-plugin` copies."""
 
 
 def install(site: Path, name: str, entry_points: dict[str, str], **modules: str) -> None:
@@ -24,7 +25,7 @@ def install(site: Path, name: str, entry_points: dict[str, str], **modules: str)
 
 def run(site: Path, program: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run ``program`` in a new process that can import toy and the packages in ``site``."""
-    path = os.pathsep.join([str(site), str(HERE)])
+    path = os.pathsep.join([str(site), str(TEMPLATE)])
     command = [sys.executable, *options, "-c", dedent(program)]
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=site, timeout=120)

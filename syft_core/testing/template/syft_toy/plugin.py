@@ -12,10 +12,11 @@ BACKEND = Backend(
     hook="syft_toy.hook:ToyHook",
     install="pip install toy",
     exports={"ToyHook": "syft_toy.hook:ToyHook"},
+    suite="syft_toy.testing:ToyConformance",
 )
 
 
 @hookimpl
 def register_backends(backends: Registry[str, Backend]) -> None:
     """Register the toy backend."""
-    backends.register("toy", BACKEND)
+    backends.register(BACKEND.name, BACKEND)
