@@ -135,7 +135,10 @@ def refuse_programs(programs: Sequence[str], results: Sequence[Computed], free: 
 
 
 def refuse_few_samples(least: int, results: Sequence[Computed]) -> str | None:
-    """Refuse results of fewer rows, as the worker counts them."""
+    """Refuse results of fewer rows, as the worker counts them.
+
+    What no loop of the worker has computed may have few numbers: those of a table without its means depend on all rows.
+    """
     for result in results:
         counted = result.samples
         if counted is None:
@@ -147,7 +150,9 @@ def refuse_few_samples(least: int, results: Sequence[Computed]) -> str | None:
             return "the worker cannot count its rows: the data was computed first, or is used twice"
         if counted < least:
             return f"it needs {least:,} rows, and {counted:,} are behind it"
-    return None if results else "nothing is known about how it was computed"
+    if not results:
+        return "nothing is known about how it was computed"
+    return refuse_many_numbers(NUMBERS_PER_ROW, [result for result in results if result.samples is None])
 
 
 def refuse_other_labels(labels: str, results: Sequence[Computed]) -> str | None:
