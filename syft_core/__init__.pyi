@@ -4,6 +4,7 @@ import syft_mpc
 import syft_ray
 import syft_worker
 from syft_core import cli as cli
+from syft_core import conditions as conditions
 from syft_core import demo as demo
 from syft_core import departures as departures
 from syft_core import display as display

@@ -93,6 +93,9 @@ def _build_parser() -> argparse.ArgumentParser:
     demo.add_argument("--page", type=Path, help="the HTML file for the pictures (default: in a temporary folder)")
     demo.add_argument("--seed", type=int, default=1, help="the seed of the made-up patients (default: 1)")
     demo.add_argument("--in-process", action="store_true", help="no processes for the hospitals: a quick look")
+    demo.add_argument(
+        "--private-dp", action="store_true", help="noise in each step of the training, and what it promises (ε)"
+    )
     demo.set_defaults(run=_run_demo)
     plugin_manager().add_commands(commands)
     return parser
@@ -181,7 +184,7 @@ def _run_demo(options: argparse.Namespace) -> int:
     screen = Screen(0 if options.fast else PAUSE)
     try:
         for backend in chosen:
-            run_demo(screen, backend, DemoOptions(options.seed, options.in_process))
+            run_demo(screen, backend, DemoOptions(options.seed, options.in_process, options.private_dp))
     except KeyboardInterrupt:
         print("syft-core: the demo was interrupted; all of its workers have stopped", file=sys.stderr)
         return 130

@@ -11,6 +11,7 @@ from syft_core.demo.chains import show_chains
 from syft_core.demo.hospitals import create_hospital, show_departures, show_hospitals, show_refusals
 from syft_core.demo.options import DemoOptions
 from syft_core.demo.screen import Screen
+from syft_core.exceptions import ConfigurationError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.serde import codecs
 from syft_core.tensors.private import PrivateTensor
@@ -32,6 +33,10 @@ class Line(NamedTuple):
 
 def run(screen: Screen, hook: FrameworkHook, options: DemoOptions) -> None:
     """Fit a line to the patients of two hospitals by gradient descent, and show which objects left them."""
+    if options.private_dp:
+        raise ConfigurationError(
+            f"cannot train with noise in the demo of {hook.name}: only that of torch can; leave it out"
+        )
     people = [_make_patients(hook, options.seed + place, low) for place, low in enumerate((0.0, 0.5))]
     hospitals = [_make_hospital(hook, name, *data) for name, data in zip(("north", "south"), people, strict=True)]
     show_hospitals(screen, hospitals)

@@ -13,3 +13,5 @@ class DemoOptions:
     """The seed of the made-up patients and of the model."""
     in_process: bool = False
     """Whether the workers are in this process, and not in processes of their own with TLS."""
+    private_dp: bool = False
+    """Whether workers add noise to each step, so that the model reveals little about any one patient."""

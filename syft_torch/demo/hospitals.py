@@ -15,7 +15,7 @@ from syft_core.exceptions import SyftError, WorkerError
 from syft_core.hook.hook import FrameworkHook
 from syft_core.ledgers.entry import DEPARTURES, Entry
 from syft_core.network.client import WebsocketClientWorker
-from syft_core.values import Table
+from syft_core.values import Json, Table
 from syft_core.workers.party.virtual import VirtualWorker
 from syft_core.workers.seeing.ledger import Ledger, read_ledger
 from syft_sums.keys import MemberKey
@@ -91,11 +91,18 @@ def _write_config(folder: Path, name: str, keys: Table, rule: Table) -> Path:
         "[[data]]", 'file = "patients.csv"', 'tags = ["#patients"]', "private = []",
         f"schema.outcome.categories = {json.dumps(OUTCOMES)}",
     ]  # fmt: skip
-    for title, table in (("members", keys), ("aggregates", rule)):  # TOML writes such values as JSON does.
-        lines += ["", f"[{title}]", *[f"{key} = {json.dumps(value)}" for key, value in table.items()]]
+    for title, table in (("members", keys), ("aggregates", rule)):
+        lines += ["", f"[{title}]", *[f"{key} = {_write_value(value)}" for key, value in table.items()]]
     file = folder / "worker.toml"
     file.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return file
+
+
+def _write_value(value: Json) -> str:
+    """Return a value as TOML writes it: as JSON does, except for tables."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join([f'{key} = {json.dumps(each)}' for key, each in value.items()])} }}"
+    return json.dumps(value)
 
 
 # --- in this process

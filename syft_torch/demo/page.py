@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -57,7 +58,10 @@ def _describe(entry: Entry) -> tuple[str, str, str, str]:
     sources = ", ".join(sorted(set(filter(None, entry.names)))) or "nothing of this hospital"
     if entry.sum is None:
         return one_line(entry.form), sources, one_line(entry.user), one_line(entry.reason)
-    noise = "" if entry.sum["noise"] == "none" else f", with noise: {entry.sum['noise']}"
+    # The headline has the largest epsilon, which grows with each round.
+    noise = (
+        "" if entry.sum["noise"] == "none" else f", with noise: {re.sub(', epsilon=[^),]*', '', entry.sum['noise'])}"
+    )
     what = f"{entry.form.partition(' of ')[0]}, only in the sum of {len(entry.sum['list'])} workers{noise}"
     return what, one_line(sources), one_line(entry.user), f"rule {one_line(entry.rule)}"
 
@@ -87,6 +91,7 @@ def write_page(
     departures: Sequence[WhatLeft],
     rule: str,
     seen: Trace,
+    spent: str = "",
 ) -> None:
     """Fill the page: accuracy by round, who got what, the rule, and one round as a diagram."""
     alone = {name: curves[f"{name} alone"] for name in hospitals}
@@ -96,7 +101,8 @@ def write_page(
         f"{len(alone)} hospitals with {PATIENTS} made-up patients each. The model went to the patients; this page was "
         f"drawn from what left, and from the ledger of each hospital."
     )
-    page.add_figure(f"{curves['together'][-1]:.1%}", "right diagnoses, trained together")
+    noise = f", with {spent} (the largest of the three)" if spent else ""
+    page.add_figure(f"{curves['together'][-1]:.1%}", f"right diagnoses, trained together{noise}")
     page.add_figure(f"{alone[best][-1]:.1%}", f"the best of the three alone ({best})")
     page.add_figure(f"{curves['pooled'][-1]:.1%}", "with all patients in one place")
     page.add_figure(str(sum(found.records for found in departures)), "rows that left", is_good=True)

@@ -22,7 +22,11 @@ EFFECTS = (1.2, -1.0, 1.1, -1.2, 1.0, 1.1)
 """How much each column matters."""
 SPREAD, PATIENTS, TESTED = 0.05, 400, 1_500
 """How much patients of a clinic differ in what it does not study; how many there are, and how many are for testing."""
-ROUNDS = 10
+ROUNDS, CLIP = 10, 5.0
+"""How many rounds there are, and the largest norm of what a hospital contributes to one."""
+NOISE = fl.SampleDP(clip=1.0, multiplier=1.0, delta=1e-4)
+"""The noise with ``--private-dp``."""
+MAX_EPSILON = 8.0
 Rows = tuple[torch.Tensor, torch.Tensor]
 """Columns in standard deviations, and 1 for the ill."""
 
@@ -54,7 +58,10 @@ def make_model(seed: int) -> nn.Module:
 
 
 def make_trainer(
-    model: nn.Module, data: fl.FederatedDataset, aggregation: fl.SecureAggregation | None = None
+    model: nn.Module,
+    data: fl.FederatedDataset,
+    aggregation: fl.SecureAggregation | None = None,
+    privacy: fl.SampleDP | None = None,
 ) -> fl.FederatedTrainer:
     """Return a trainer: each worker goes through its patients once a round, in batches of 32."""
     return fl.FederatedTrainer(
@@ -64,7 +71,9 @@ def make_trainer(
         data,
         epochs=1,
         batch_size=32,
+        options=fl.Options(clip=CLIP),
         aggregation=aggregation,
+        privacy=privacy,
     )
 
 
@@ -73,13 +82,13 @@ def find_data(*workers: Tensor) -> fl.FederatedDataset:
     return fl.find("#patients", label="outcome", workers=list(workers))
 
 
-def find_program(hook: FrameworkHook, folder: Path, seed: int) -> str:
+def find_program(hook: FrameworkHook, folder: Path, seed: int, privacy: fl.SampleDP | None) -> str:
     """Return the digest of the program, which is developed on patients that are made up."""
     write_patients(folder / "patients.csv", make_patients(PATIENTS, None, torch.Generator().manual_seed(0)))
     worker = VirtualWorker(hook, id="rehearsal")
     table = {"file": "patients.csv", "tags": ["#patients"], "schema": {"outcome": {"categories": list(OUTCOMES)}}}
     worker.load_data(load([DataSource.from_table(table, folder)], hook))
-    digest = make_trainer(make_model(seed), find_data(worker)).program
+    digest = make_trainer(make_model(seed), find_data(worker), privacy=privacy).program
     hook.local_worker.remove_worker_from_registry("rehearsal")
     return digest
 

@@ -23,6 +23,9 @@ from syft_torch import federated as fl
 from syft_torch.demo.hospitals import USER, Hospital, start_hospitals
 from syft_torch.demo.page import show_departures, write_page
 from syft_torch.demo.patients import (
+    CLIP,
+    MAX_EPSILON,
+    NOISE,
     PATIENTS,
     ROUNDS,
     TESTED,
@@ -51,21 +54,24 @@ def run(screen: Screen, hook: FrameworkHook, options: DemoOptions) -> None:
     clinics = {name: (clinic, people[name]) for name, clinic in CLINICS.items()}
     with tempfile.TemporaryDirectory(prefix="syft-core-demo-") as folder:
         _show_start(screen, options.in_process)
-        rule = make_rule(find_program(hook, Path(folder), options.seed))
+        privacy = NOISE if options.private_dp else None
+        rule = make_rule(find_program(hook, Path(folder), options.seed, privacy), privacy)
         with start_hospitals(hook, Path(folder), clinics, rule, options.in_process) as hospitals:
             _show_hospitals(screen, hospitals)
             _show_rule(screen, hospitals[0])
-            model, together, seen = _show_training(screen, hospitals, test, options.seed)
-            curves = {"together": together, **_show_comparison(screen, hook, people, test, options.seed, together)}
+            trainer, together, seen = _show_training(screen, hospitals, test, options.seed, privacy)
+            model, spent = trainer.model, trainer.history[-1].privacy
+            shown = f"{together[-1]:.1%}  {spent}".rstrip()
+            curves = {"together": together, **_show_comparison(screen, hook, people, test, options.seed, shown)}
             _show_encrypted(screen, hospitals, model, make_patients(DIAGNOSED, None, rng))
             departures = show_departures(screen, hospitals, 6)
             text = _read_rule(hospitals[0])
-    write_page(screen.page, curves, list(people), departures, text, seen)
+    write_page(screen.page, curves, list(people), departures, text, seen, spent)
 
 
-def make_rule(program: str) -> Table:
+def make_rule(program: str, privacy: fl.SampleDP | None) -> Table:
     """Return the rule that each owner writes into the configuration of the worker."""
-    return {
+    rule: Table = {
         "user": USER,
         "computed_from": ["#patients"],
         "programs": [program],
@@ -73,6 +79,10 @@ def make_rule(program: str) -> Table:
         "at_least": 3,
         "count": ROUNDS,
     }
+    if privacy is not None:
+        noise = {"multiplier": privacy.multiplier, "delta": privacy.delta, "epsilon": MAX_EPSILON}
+        rule |= {"clip": CLIP, "noise": noise}
+    return rule
 
 
 def _show_start(screen: Screen, in_process: bool) -> None:
@@ -142,35 +152,37 @@ def train_round(trainer: fl.FederatedTrainer) -> None:
 
 
 def _show_training(
-    screen: Screen, hospitals: Sequence[Hospital], test: Rows, seed: int
-) -> tuple[nn.Module, list[float], Trace]:
+    screen: Screen, hospitals: Sequence[Hospital], test: Rows, seed: int, privacy: fl.SampleDP | None
+) -> tuple[fl.FederatedTrainer, list[float], Trace]:
     screen.title("4. Train where the patients are")
     screen.text("The model and the loss are torch's own; the loop runs at the hospitals:")
     screen.source('aggregation = fl.SecureAggregation(study="demo", colluding=1)')
+    if privacy is not None:
+        screen.source(f"privacy = fl.{privacy}  # noise in each step, for each patient")
     screen.source(f"trainer = {_read_call(make_trainer)}")
     screen.text(f"After each round, you try the model on {TESTED:,} patients that none of the hospitals has:")
     data = find_data(*[hospital.location for hospital in hospitals])
-    trainer = make_trainer(make_model(seed), data, fl.SecureAggregation(study="demo", colluding=1))
+    trainer = make_trainer(make_model(seed), data, fl.SecureAggregation(study="demo", colluding=1), privacy)
     found = [compute_accuracy(trainer.model, test)]
     screen.progress("untrained", found[0], f"{found[0]:.1%} right")
     for number in range(1, ROUNDS + 1):
         with trace() as seen:
             train_round(trainer)
         found.append(compute_accuracy(trainer.model, test))
-        screen.progress(f"round {number:3}", found[-1], f"{found[-1]:.1%}")
+        screen.progress(f"round {number:3}", found[-1], f"{found[-1]:.1%}  {trainer.history[-1].privacy}".rstrip())
     screen.wait()
-    return trainer.model, found, seen
+    return trainer, found, seen
 
 
 def _show_comparison(
-    screen: Screen, hook: FrameworkHook, people: dict[str, Rows], test: Rows, seed: int, together: list[float]
+    screen: Screen, hook: FrameworkHook, people: dict[str, Rows], test: Rows, seed: int, together: str
 ) -> dict[str, list[float]]:
     screen.text("Only a demo can compare: the same training, on the patients of one hospital, and on all in one place.")
     parts = {f"{name} alone": [rows] for name, rows in people.items()} | {"pooled": list(people.values())}
     worker = VirtualWorker(hook, id="one place")
     curves = {label: train_here(worker, given, test, seed) for label, given in parts.items()}
     rows = [(label, f"{curve[-1]:.1%}") for label, curve in curves.items()]
-    screen.table(("trained on", "right"), [*rows, ("together, no patient moved", f"{together[-1]:.1%}")])
+    screen.table(("trained on", "right"), [*rows, ("together, no patient moved", together)])
     return curves
 
 

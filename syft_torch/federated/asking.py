@@ -12,6 +12,7 @@ from syft_torch.federated.clients import Client, Clients, Job
 from syft_torch.federated.dataset import FederatedDataset
 from syft_torch.federated.engines import run_on_each
 from syft_torch.federated.evaluation import Survey
+from syft_torch.federated.loops import Settings
 from syft_torch.federated.statistics import keep_statistic
 from syft_worker.desk.handle import RequestHandle, describe_line
 
@@ -51,12 +52,14 @@ def ask_owners(
 
     def ask(client: Client) -> RequestHandle | None:
         training = client.keep_training(job, lambda: weights, seeds[client.id], is_shared)
-        labels = [f"in each of {plan.rounds} rounds: {what}" for what in ("the change of the weights", "the loss")]
+        change = f"the change of the weights by {_describe_settings(job.settings)}"
+        labels = [f"in each of {plan.rounds} rounds: {what}" for what in (change, "the loss")]
         examples: dict[Id, str] = dict(zip(training, labels, strict=False))  # With noise, there is no loss.
         if plan.evaluations:
             measured = survey.clients[client.id].keep_evaluation(survey.measurement, weights, is_shared)
             names = ", ".join(survey.metrics)
-            examples.update(dict.fromkeys(measured, f"in each of {plan.evaluations} evaluations: the sums of {names}"))
+            when = "in one evaluation" if plan.evaluations == 1 else f"in each of {plan.evaluations} evaluations"
+            examples.update(dict.fromkeys(measured, f"{when}: the sums of {names}"))
         if plan.statistics:
             _, summary = keep_statistic(data.by_worker[client.id])
             examples[summary] = f"{plan.statistics} times: count, sum and squares of each column"
@@ -73,3 +76,10 @@ def ask_owners(
         if outcome is not None:
             found[client.id] = outcome
     return found
+
+
+def _describe_settings(settings: Settings) -> str:
+    """Return the settings of a training in words."""
+    numbers = ", ".join([f"{name}={value}" for name, value in sorted(settings.groups[0][0].items()) if value])
+    batches = "one batch" if settings.batch_size is None else f"batches of {settings.batch_size}"
+    return f"{settings.optimizer}({numbers}), epochs: {settings.epochs}, {batches}"

@@ -59,6 +59,28 @@ def test_the_demo_of_a_named_backend(
     assert "on toy 1.2" in capsys.readouterr().out
 
 
+def test_only_the_demo_of_torch_trains_with_noise(manager: PluginManager, capsys: pytest.CaptureFixture[str]) -> None:
+    manager.register(toy_plugin, "toy")
+
+    assert cli.main(["demo", "toy", "--fast", "--private-dp"]) == 1
+    assert "cannot train with noise in the demo of toy: only that of torch can" in capsys.readouterr().err
+    assert current_hook() is None
+
+
+def test_an_interrupted_demo_says_that_its_workers_have_stopped(
+    manager: PluginManager, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager.register(toy_plugin, "toy")
+
+    def interrupt(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run_demo", interrupt)
+
+    assert cli.main(["demo", "toy", "--fast"]) == 130
+    assert "all of its workers have stopped" in capsys.readouterr().err
+
+
 def test_the_demo_of_a_missing_framework_shows_the_install_command(
     manager: PluginManager, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -447,6 +447,11 @@ TEXTS = {
         (3, "bob"),
         "cannot continue: request 3 lapsed, because worker 'bob' was started again and has no store; ask again",
     ),
+    ("ReleaseDeniedError", "granted"): (
+        ("abc", "bob"),
+        "cannot fetch request abc from worker 'bob': its owner has made a rule of it; fetch the results that the rule "
+        "permits",
+    ),
     ("ReleaseDeniedError", "used"): (
         (3, "bob"),
         "cannot fetch request 3 from worker 'bob': it was fetched already, and an approval is good for one fetch; ask "
@@ -535,6 +540,10 @@ TEXTS = {
         ("9", "bob"),
         "cannot make a rule from request 9 to worker 'bob': it is not known which tagged data of the "
         "worker is in it; name the tags, e.g. with `--computed-from`",
+    ),
+    ("ReleaseError", "terms"): (
+        ("bob", "it does not say how often results leave"),
+        "cannot ask worker 'bob' for a study: it does not say how often results leave; correct it",
     ),
     ("ReleaseError", "being_fetched"): (
         (3, "bob"),

@@ -6,6 +6,8 @@ pytest.importorskip("torch")
 
 import numpy as np
 
+import syft_core as sy
+
 from .workers import Hospitals
 
 
@@ -19,6 +21,18 @@ def test_the_sum_of_three_workers_is_weighted_by_their_samples(hospitals: Hospit
     assert result.samples == 180
     assert set(result.members) == {"north", "south", "east"}
     assert result.lost == {}
+
+
+def test_a_trace_shows_what_is_masked_as_what_leaves(hospitals: Hospitals) -> None:
+    study = hospitals.study()
+    results = hospitals.put_all([[1.0, 2.0]] * 3)
+
+    with sy.trace() as seen:
+        study.sum(1, results)
+
+    assert [event.operation for event in seen.departures] == ["mask round 1"] * 3
+    assert {event.direction[0] for event in seen.departures} == {"north", "south", "east"}
+    assert {event.form for event in seen.departures} == {""}
 
 
 def test_the_ledger_has_the_sum_and_nothing_else(hospitals: Hospitals) -> None:

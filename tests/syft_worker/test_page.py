@@ -27,6 +27,7 @@ from syft_core.workers.seeing.ledger import Ledger, read_ledger
 from syft_worker import page as page_module
 from syft_worker.allowances import Allowance
 from syft_worker.desk.errors import ReleasePendingError
+from syft_worker.desk.handle import RequestHandle
 from syft_worker.incidents import Ban, Incident, Incidents
 from syft_worker.page import Page, SignIns
 from syft_worker.quotas import QuotaGuard
@@ -507,6 +508,31 @@ def test_an_owner_sees_bans_and_lifts_them(served: Served) -> None:
     assert [ban.user for ban in served.worker.guard.bans] == ["bo"]
     assert lifted == [ban]
     assert browser.post(f"/bans/{ban.id}/lift", csrf=browser.csrf("/")).status == 404
+
+
+def test_one_click_approves_a_study_and_nothing_leaves_with_it(served: Served) -> None:
+    client = served.connect()
+    rows = served.hook.create_tensor([[1.0] * 4] * 100)
+    served.worker.load_data([rows.private_tensor([]).tag("#scans")])
+    given = ((client.search("#scans")[0] * 2).mean(0)).child
+    examples = {given.id_at_location: "in each of 3 rounds: <means>"}
+    request = RequestHandle.ask_study(given.location, examples, "the study", 3)
+    assert request is not None
+    browser = Browser(served.page)
+    browser.sign_in()
+    path = f"/requests/{request.id}"
+    shown = browser.get(path).body
+
+    assert "in each of 3 rounds: &lt;means&gt;" in shown
+    assert "Approve the study" in shown
+    assert f"{path}/approve" not in shown
+    fields = browser.review(path)
+    assert browser.post(f"{path}/rule", **fields, name="study", count="2").status == 303
+
+    assert request.state == "granted"
+    assert served.worker.rules.find("study").conditions["count"] == 2
+    assert (client.search("#scans")[0] * 2).mean(0).get().shape == (4,)
+    assert browser.post(f"{path}/rule", **fields, name="other", count="1").status == 409
 
 
 def test_one_click_approves_a_request_and_the_like_of_it(served: Served) -> None:

@@ -240,7 +240,7 @@ def test_the_listing_has_one_row_per_plugin_with_origin_state_and_what_it_provid
     rows = [re.split(r" {2,}", line) for line in listing.stdout.splitlines()]
 
     assert rows[0] == ["name", "distribution", "state", "provides"]
-    assert [row for row in rows if row[0] not in ("name", "torch", "numpy", "mpc", "ray", "worker")] == [
+    assert [row for row in rows if row[0] not in ("name", "torch", "numpy", "mpc", "ray", "sums", "worker")] == [
         ["acme", "acme-backends 1.0", "not installed", "FarHook", "(pip install far-away)"],
         ["failing", "failing 1.0", "broken"],
         ["gone", "gone 1.0", "broken"],

@@ -97,6 +97,21 @@ def test_the_page_begins_with_the_results_and_ends_with_the_diagram(told: tuple[
     assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)|<script|<link|@import|url\(", page)
 
 
+def test_private_training_shows_its_largest_epsilon_next_to_the_accuracy() -> None:
+    pytest.importorskip("dp_accounting")
+
+    shown, page = run(in_process=True, private_dp=True)
+
+    spent = [float(found) for found in re.findall(r"round +\d+ .*%  ε ([\d.]+) at δ 0.0001", shown)]
+    assert len(spent) == 10
+    assert spent == sorted(spent)
+    assert spent[-1] < 8
+    assert re.search(rf"together, no patient moved +[\d.]+%  ε {spent[-1]} at δ 0.0001", shown)
+    assert f"right diagnoses, trained together, with ε {spent[-1]} at δ 0.0001 (the largest of the three)" in page
+    assert "noise = { multiplier = 1.0" in page.replace("&quot;", '"')
+    assert "only in the sum of 3 workers, with noise: " in page
+
+
 def test_the_demo_does_not_change_the_global_random_state(capsys: Any) -> None:
     torch.manual_seed(3)
     expected = torch.rand(2)

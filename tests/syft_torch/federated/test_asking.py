@@ -147,9 +147,9 @@ def test_the_owner_sees_what_is_asked(clinics: list[Any]) -> None:
     request = clinics[0].requests[-1]
 
     assert request.labels == (
-        "in each of 4 rounds: the change of the weights",
+        "in each of 4 rounds: the change of the weights by SGD(lr=0.1), epochs: 1, batches of 20",
         "in each of 4 rounds: the loss",
-        "in each of 1 evaluations: the sums of loss, accuracy",
+        "in one evaluation: the sums of loss, accuracy",
     )
     assert request.terms.describe() == (
         "up to 5 times, only in sums over the 3 workers of 'icu', of which 1 may work together with the user"

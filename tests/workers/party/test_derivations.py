@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from syft_core.workers.party.derivations import (  # noqa: E402
+    ARRANGE,
+    ARRANGEMENT,
     MAX_TEXT,
     WEIGHTS,
     Action,
@@ -126,3 +128,32 @@ def test_texts_are_short_and_without_control_characters(hook: Any) -> None:
 
     assert "\x1b" not in str(evil) + str(found)
     assert len(str(found)) == MAX_TEXT
+
+
+def arrange(program: str, *operands: Derivation) -> Derivation:
+    maker = Maker(ARRANGE, (("program", program), ("samples", 10)), ("bob",))
+    return Derivation(make_program_action(maker), operands)
+
+
+def test_a_program_is_the_same_for_all_arrangements_of_whole_data_if_that_is_free(rows: Data) -> None:
+    scaled, halved = arrange("aa" * 32, rows), arrange("bb" * 32, arrange("aa" * 32, rows))
+    trained = [train(operand, roles=("",)) for operand in (rows, scaled, halved)]
+
+    assert len({found.find_program() for found in trained}) == 3
+    assert {found.find_program([ARRANGEMENT]) for found in trained} == {PROGRAM}
+
+
+def test_a_free_arrangement_frees_no_operation_no_mask_and_no_input(hook: Any, rows: Data) -> None:
+    mask = Supplied(torch.tensor([1.0, 0.0]))
+    masked = Derivation(call(hook, "mul", torch.zeros(10, 2), torch.zeros(2)), (rows, mask))
+    for operand in (
+        masked,
+        arrange("aa" * 32, masked),
+        arrange("aa" * 32, mask),
+        arrange("aa" * 32, make_unknown([rows])),
+    ):
+        found = train(operand, roles=("",))
+        assert found.find_program([ARRANGEMENT]) != PROGRAM
+        assert found.find_program([ARRANGEMENT]) == found.find_program()
+    corrected = train(rows, mask, roles=("", "correction"))
+    assert corrected.find_program([ARRANGEMENT]) != PROGRAM
