@@ -35,7 +35,7 @@ from syft_sums.encoding import encode, limit_of
 from syft_sums.errors import SumRefusedError
 from syft_sums.messages import AskMember, JoinSum, MaskSum, RevealSum
 from syft_sums.roster import Roster
-from syft_sums.rules import SumCandidate, SumRule, read_privacy
+from syft_sums.rules import WEIGHTS, SumCandidate, SumRule, read_privacy
 from syft_sums.statements import MAX_ROUND, Ready, hash_parts, write_text
 from syft_sums.studies import OpenRound, Studies, make_revealed, studies_of
 
@@ -64,11 +64,12 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     maker, derivation = _require_maker(worker, entries)
     key = sender.user or "", roster.study.hex(), message.round
     _require_new_round(worker, studies, key)
-    rule = studies.find_rule(SumCandidate(sender, maker, derivation, roster), f"{key[1][:16]}-{message.round}")
+    if message.weights not in WEIGHTS:
+        raise _refuse(worker, f"there are no weights {message.weights!r}", 'use "samples" or "equal"')
+    candidate = SumCandidate(sender, maker, derivation, roster, message.weights)
+    rule = studies.find_rule(candidate, f"{key[1][:16]}-{message.round}")
     if isinstance(rule, str):
         raise _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
-    if message.weights not in ("samples", "equal"):
-        raise _refuse(worker, f"there are no weights {message.weights!r}", 'use "samples" or "equal"')
     numbers = _read_results(worker, entries, maker, message.weights)
     if _clip_of(maker) * numbers.weight >= limit_of(roster.size):
         raise _refuse(worker, "a norm as large as the clip, times its samples, does not fit", "use a smaller clip")
@@ -82,7 +83,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     )
     entry = _describe_result(entries, contribution)
     ends = time.monotonic() + studies.round_seconds
-    studies.open(OpenRound(contribution, sender, maker, derivation, entry, roster, ends, set()))
+    studies.open(OpenRound(contribution, sender, maker, derivation, entry, roster, message.weights, ends, set()))
     return tuple(contribution.ready)
 
 

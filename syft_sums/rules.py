@@ -24,17 +24,26 @@ from syft_sums.roster import MAX_MEMBERS, Roster
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-DEFAULTS: Mapping[str, Json] = {"at_least": 3, "colluding": 1, "changes": 2, "failures": "zeros"}
+WEIGHTS = ("samples", "equal")
+"""How the means of workers may be weighted in a sum."""
+DEFAULTS: Mapping[str, Json] = {
+    "at_least": 3,
+    "colluding": 1,
+    "changes": 2,
+    "weights": WEIGHTS[0],
+    "failures": "zeros",
+}
 REQUIRED = ("user", "computed_from")
 
 
 class SumCandidate(NamedTuple):
-    """What a client wants summed: for whom, how it was computed, and the workers of the study."""
+    """What a client wants summed: for whom, how it was computed, the workers of the study, and their weights."""
 
     peer: Peer
     maker: Maker
     derivation: Derivation
     roster: Roster
+    weights: str = WEIGHTS[0]
     free: tuple[str, ...] = ()
     """The supplied inputs that may be anything, besides the weights of a training."""
 
@@ -191,6 +200,13 @@ def _refuse_colluding(most: int, candidate: SumCandidate) -> str | None:
     return None if found >= most else f"the study assumes that {found} workers may collude, and the rule {most}"
 
 
+def _refuse_weights(wanted: str, candidate: SumCandidate) -> str | None:
+    if candidate.weights == wanted:
+        return None
+    why = "from the sums of one list with both, the result of each worker can be computed"
+    return f"its weights are {candidate.weights!r}, and the rule wants {wanted!r}: {why}"
+
+
 def _refuse_rows(least: int, candidate: SumCandidate) -> str | None:
     samples = candidate.option("samples")
     return None if type(samples) is int and samples >= least else f"it used fewer than {least} rows"
@@ -280,6 +296,12 @@ def _read_noise(value: Json) -> Table:
     return {name: _read_size(value[name]) for name in names}
 
 
+def _read_weights(value: Json) -> str:
+    if value not in WEIGHTS:
+        raise ValueError(f"must be 'samples' or 'equal', not {value!r}")
+    return str(value)
+
+
 def _read_failures(value: Json) -> str:
     if value not in ("zeros", "visible"):
         raise ValueError(f"must be 'zeros' or 'visible', not {value!r}")
@@ -304,6 +326,9 @@ CONDITIONS.update(
         "clip": SumCondition(_read_size, _refuse_clip, lambda clip: f"each with a norm of at most {clip:g}"),
         "changes": SumCondition(
             _read_number(0, 2**31 - 1), _accept, lambda n: f"over at most {n + 1} different lists of workers"
+        ),
+        "weights": SumCondition(
+            _read_weights, _refuse_weights, lambda how: "each worker with the same weight" if how == "equal" else ""
         ),
         "programs": SumCondition(_read_digests, _refuse_program, _describe_program),
         "free": SumCondition(_read_names, _accept, lambda names: f"with any {', '.join(names)}"),

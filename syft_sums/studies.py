@@ -42,6 +42,7 @@ class OpenRound:
     entry: Stored
     """What would leave, as the ledger describes it."""
     roster: Roster
+    weights: str
     ends: float
     recorded: set[bytes]
     """The lists that are in the ledger."""
@@ -59,7 +60,7 @@ class OpenRound:
     @property
     def candidate(self) -> SumCandidate:
         """What the rules are asked about."""
-        return SumCandidate(self.peer, self.maker, self.derivation, self.roster)
+        return SumCandidate(self.peer, self.maker, self.derivation, self.roster, self.weights)
 
     @property
     def data(self) -> list[str]:

@@ -93,7 +93,7 @@ class GNMax:
         operands = [operand for made_by in request.made_by if made_by is not None for operand in made_by.operands]
         are_known = len(operands) == len(makers) or (labels is None and samples is None)
         return are_known and all(
-            (labels is None or labels in operand.tags) and (samples is None or operand.shape[1:] == (samples,))
+            (labels is None or operand.is_loaded_as(labels)) and (samples is None or operand.shape[1:] == (samples,))
             for operand in operands
         )
 

@@ -31,7 +31,8 @@ def describe_loop(
         datasets: the parts of the data, for each dataset.
 
     """
-    options = {**described, "program": digest(program), "supplied": digest([_detach(each) for each in supplied])}
+    digests = {"program": digest(program), "supplied": digest([_detach(each) for each in supplied])}
+    options = {**described, **digests, "datasets": len(datasets)}
     operands = describe_operands(execution, datasets)
     return Maker(str(program[0]), tuple(sorted(options.items())), (execution.worker.id,), operands)
 
@@ -88,9 +89,17 @@ def describe_operands(execution: Execution, datasets: Sequence[Sequence[Tensor]]
         seen |= sources
         operands += [_describe(parent, part, is_again) for parent, part in zip(found, dataset, strict=True)]
     data = [part for dataset in datasets for part in dataset]
-    others = [parent for parent, operand in parents if not any(operand is part for part in data)]
+    others = [parent for parent, operand in parents if not _take(data, operand)]
     operands += [Operand((), ()) for parent in others if parent.status & RESTRICTED]
     return tuple(operands)
+
+
+def _take(data: list[Tensor], operand: Tensor) -> bool:
+    """Remove an operand from a list, and return whether it was there: what is data may be something else as well."""
+    place = next((place for place, part in enumerate(data) if part is operand), None)
+    if place is not None:
+        del data[place]
+    return place is not None
 
 
 def _describe(parent: Stored | None, part: Tensor, is_again: bool) -> Operand:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from syft_core.values import Json, Table
-from syft_core.workers.party.derivations import ARRANGE, SHORT, SIGNS, Data, Derivation, Hole, find_option
+from syft_core.workers.party.derivations import SHORT, SIGNS, Data, Derivation, Hole, Operand, find_option
 from syft_core.workers.party.store import Source, Stored
 from syft_core.workers.party.worker import Worker
 from syft_core.workers.road.derivation import derivation_of_attribute
@@ -73,13 +73,15 @@ def suggest_program_conditions(results: Sequence[Computed]) -> Table:
 def count_samples(derivation: Derivation) -> int | None:
     """Return how many rows of loaded data a loop of the worker used; 0 if its data was computed, or is used twice."""
     found = derivation.whole
-    samples = find_option(found.maker, "samples")
-    if not isinstance(samples, int) or found.operands is None:
+    samples, datasets = find_option(found.maker, "samples"), find_option(found.maker, "datasets")
+    if not isinstance(samples, int) or not isinstance(datasets, int) or found.operands is None:
         return None
     roles = found.action.roles or ("",) * len(found.operands)
     data = [operand for operand, role in zip(found.operands, roles, strict=True) if not role]
-    are_loaded = all(isinstance(each, Data) or (each.maker and each.maker.protocol == ARRANGE) for each in data)
-    return samples if are_loaded and len({each.digest for each in data}) == len(data) else 0
+    size = len(data) // datasets
+    used = [{leaf.digest for part in data[n * size : (n + 1) * size] for leaf in part.data} for n in range(datasets)]
+    are_apart = len(set().union(*used)) == sum(map(len, used))
+    return samples if are_apart and all(part.is_arranged for part in data) else 0
 
 
 def describe_check(result: Computed) -> str:
@@ -110,9 +112,13 @@ def _find_rows(result: Computed) -> int | None:
 def _find_labels(derivation: Derivation) -> list[str]:
     """Return the tags of loaded data that a protocol with noise was computed on."""
     maker = derivation.maker
-    if maker is None or len(maker.parties) < 2 or not all(operand.tags for operand in maker.operands):
+    if maker is None or len(maker.parties) < 2 or not all(map(_is_as_loaded, maker.operands)):
         return []
     return [operand.tags[0] for operand in maker.operands]
+
+
+def _is_as_loaded(operand: Operand) -> bool:
+    return any(map(operand.is_loaded_as, operand.tags))
 
 
 # --- conditions: why results are not covered, or None
@@ -129,7 +135,10 @@ def refuse_programs(programs: Sequence[str], results: Sequence[Computed], free: 
 
 
 def refuse_few_samples(least: int, results: Sequence[Computed]) -> str | None:
-    """Refuse results of fewer rows, as the worker counts them."""
+    """Refuse results of fewer rows, as the worker counts them.
+
+    What no loop of the worker has computed may have few numbers: those of a table without its means depend on all rows.
+    """
     for result in results:
         counted = result.samples
         if counted is None:
@@ -141,7 +150,9 @@ def refuse_few_samples(least: int, results: Sequence[Computed]) -> str | None:
             return "the worker cannot count its rows: the data was computed first, or is used twice"
         if counted < least:
             return f"it needs {least:,} rows, and {counted:,} are behind it"
-    return None if results else "nothing is known about how it was computed"
+    if not results:
+        return "nothing is known about how it was computed"
+    return refuse_many_numbers(NUMBERS_PER_ROW, [result for result in results if result.samples is None])
 
 
 def refuse_other_labels(labels: str, results: Sequence[Computed]) -> str | None:
@@ -150,7 +161,7 @@ def refuse_other_labels(labels: str, results: Sequence[Computed]) -> str | None:
         maker = result.derivation.maker
         if maker is None or find_option(maker, "samples") is not None:
             return "it is for votes with noise"
-        if not maker.operands or not all(labels in operand.tags for operand in maker.operands):
+        if not maker.operands or not all(operand.is_loaded_as(labels) for operand in maker.operands):
             return f"its votes are not the labels {labels} as they were loaded"
     return None if results else "nothing is known about how it was computed"
 

@@ -609,9 +609,22 @@ def test_an_owner_may_let_failures_be_visible(make: Make) -> None:
     assert "not finite, or out of range" in result.lost["east"]
 
 
-def test_equal_weights_count_workers(hospitals: Hospitals) -> None:
+def test_equal_weights_count_workers(make: Make) -> None:
+    hospitals = make(weights="equal")
     result = hospitals.study().sum(1, hospitals.put_all([[1.0], [2.0], [6.0]]), "equal")
     assert result.vector.tolist() == [9.0, 3.0]
+
+
+def test_sums_of_one_list_with_other_weights_are_refused(hospitals: Hospitals) -> None:
+    """North colludes: from 60 a + 50 b and a + b, the client would compute a and b."""
+    pairs = zip(hospitals.workers, [([9.0], 70), ([1.0], 60), ([2.0], 50)], strict=True)
+    results = {worker.id: hospitals.put(worker, value, samples=samples) for worker, (value, samples) in pairs}
+    study = hospitals.study()
+    study.sum(1, results)
+
+    with pytest.raises(SumError, match="its weights are 'equal', and the rule wants 'samples'"):
+        study.sum(2, results, "equal")
+    assert all(len(list(worker.ledger)) == 1 for worker in hospitals.workers)
 
 
 def test_a_clip_that_does_not_fit_the_encoding_is_refused(make: Make) -> None:

@@ -36,7 +36,7 @@ SHORT = 12
 ARRANGE = "arrange"
 """The protocol of objects that the worker itself arranged: columns, scaling and fill by public constants, a split."""
 ARRANGEMENT = "arrangement"
-"""What a rule calls the columns, constants and halves of such data, if they may be anything."""
+"""What a rule calls the columns, constants and halves of such data, if they may be anything but a few rows."""
 WEIGHTS = "weights"
 """The supplied input of a training that is not part of its program."""
 CORRECTION = "correction"
@@ -51,12 +51,17 @@ class Operand(NamedTuple):
     """An operand that a worker provided to a protocol."""
 
     tags: tuple[str, ...]
-    """The tags of an object that the worker itself loaded; empty for one that was computed or changed since."""
+    """The tags of an object that the worker itself loaded, or of those from which it has arranged one; empty for one
+    that was computed or changed since."""
     shape: tuple[int, ...]
     is_whole: bool = False
     """Whether it is an object that the worker's owner has published, unchanged, or was arranged from such objects."""
     arrangement: str = ""
     """The digest of how it was arranged; empty if it was not."""
+
+    def is_loaded_as(self, tag: str) -> bool:
+        """Return whether it is an object that the worker itself loaded under a tag, as it is."""
+        return tag in self.tags and not self.arrangement
 
 
 class Maker(NamedTuple):
@@ -238,12 +243,18 @@ class Derivation:
         return found
 
     @property
-    def _is_arranged(self) -> bool:
-        """Whether it is loaded data, or data that the worker has prepared without choosing rows."""
+    def is_arranged(self) -> bool:
+        """Whether it is loaded data, or data that the worker has prepared."""
         if self.operands is None or (self.maker is None and not isinstance(self, Data)):
             return False
         is_data = isinstance(self, Data) or find_protocol(self.maker) == ARRANGE
-        return is_data and all(operand._is_arranged for operand in self.operands)
+        return is_data and all(operand.is_arranged for operand in self.operands)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether no half of few rows was chosen in preparing it."""
+        operands = () if self.maker is None else self.maker.operands
+        return all(operand.is_whole for operand in operands) and all(each.keeps_rows for each in self.operands or ())
 
     def _join(self, parts: Sequence[bytes], frees_arrangement: bool) -> bytes:
         """Return the digest of this step on programs; that of a recorded program stands for itself on plain data."""
@@ -256,8 +267,9 @@ class Derivation:
         pinned = [
             role.encode() + part
             for operand, role, part in operands
-            if not (isinstance(operand, Data) or (isinstance(operand, Supplied) and part != operand.digest))
-            and not (frees_arrangement and not role and operand._is_arranged)
+            if not (isinstance(operand, Supplied) and part != operand.digest)
+            and not (isinstance(operand, Data) and not role)  # Data in place of weights or a correction is pinned.
+            and not (frees_arrangement and not role and operand.is_arranged and operand.keeps_rows)
         ]
         return bytes.fromhex(program) if not pinned else _hash("program", program, *pinned)
 

@@ -23,6 +23,7 @@ from syft_torch.differential_privacy import noisy_max as protocol  # noqa: E402
 from syft_torch.differential_privacy.noisy_max import REFUSED, STEPS  # noqa: E402
 from syft_torch.differential_privacy.pate import rdp_gnmax  # noqa: E402
 from syft_torch.differential_privacy.votes import GNMax  # noqa: E402
+from syft_torch.federated.arranging import Half, arrange_there  # noqa: E402
 from syft_worker.desk.approvals import suggest_conditions  # noqa: E402
 from tests.syft_mpc.groups import Group  # noqa: E402
 from tests.syft_mpc.test_simulation import bound  # noqa: E402
@@ -499,3 +500,14 @@ def test_a_record_that_was_expanded_to_many_votes_is_refused(hook: Any, workers:
 
     with pytest.raises(GetNotPermittedError, match="its votes are not the labels #labels as they were loaded"):
         GNMax(2, sigma=3.0).vote(expanded, provider).get()
+
+
+def test_votes_of_some_rows_that_a_worker_has_drawn_are_refused(hook: Any, workers: list[Any]) -> None:
+    hook.local_worker.user = "dana"
+    *parties, provider = workers
+    pointers = send_labels(to_labels([20, 5], 4), parties, private=True)
+    some = [arrange_there(Half(0.2, is_test=True), [pointer])[0] for pointer in pointers]
+    allow_votes(parties, GNMax(2, sigma=3.0).vote(some, provider), labels="#labels")
+
+    with pytest.raises(GetNotPermittedError, match="its votes are not the labels #labels as they were loaded"):
+        GNMax(2, sigma=3.0).vote(some, provider).get()

@@ -14,6 +14,7 @@ import syft_core as sy
 from syft_core.exceptions import GetNotPermittedError
 from syft_core.messages import FetchAll
 from syft_core.workers.party.derivations import find_option
+from syft_torch.federated.arranging import Columns, Half, Scale, arrange_there
 from syft_worker.desk.approvals import suggest_conditions
 from syft_worker.desk.handle import RequestHandle
 
@@ -134,3 +135,69 @@ def test_a_loss_that_picks_one_row_fails_the_check_of_rows(study: Setting) -> No
     assert conditions["rows_behind"] == 0
     with pytest.raises(GetNotPermittedError, match=r"a number of it depends on \d rows, and the rule requires 10"):
         study.train()
+
+
+def scale(part: Any, factor: float = 1.0) -> Any:
+    (found,) = arrange_there(Scale(torch.stack([torch.zeros(4), torch.full((4,), factor)])), [part])
+    return found
+
+
+def take_columns(worker: Any, *inputs: str) -> list[Any]:
+    return arrange_there(Columns(inputs, "kind", "float32"), [worker.search("#table")[0]])
+
+
+def test_a_record_that_was_expanded_and_then_arranged_is_not_counted(study: Setting) -> None:
+    study.worker.allow("study", user="dana", computed_from=["#x", "#y"], samples=10)
+    x, y = (study.worker.search(tag)[0] for tag in ("#x", "#y"))
+    expanded = scale(x[13:14].expand(SAMPLES, 4))
+
+    with pytest.raises(GetNotPermittedError, match="cannot count its rows: the data was computed first"):
+        study.train(data=(expanded.child, y.child))
+
+
+def test_a_record_that_was_arranged_in_several_ways_is_not_counted_again(study: Setting) -> None:
+    columns = ["a", "b", "c", "d", sy.Column("kind", "category", categories=("p", "q", "r"))]
+    table = torch.cat([study.x, study.y.unsqueeze(1)], dim=1).name_columns(*columns)
+    study.worker.load_data([table.private_tensor(["board"]).tag("#table")])
+    study.worker.allow("study", user="dana", computed_from=["#table"], samples=SAMPLES)
+    one, other = take_columns(study.worker, *"abcd"), take_columns(study.worker, *"dcba")
+    study.train(data=tuple(part.child for part in one))
+    study.worker.revoke("study")
+    study.worker.allow("more", user="dana", computed_from=["#table"], samples=SAMPLES + 1)
+
+    with pytest.raises(GetNotPermittedError, match="cannot count its rows: the data was computed first, or is used"):
+        study.train(data=tuple(part.child for part in (*one, *other)))
+
+
+def test_rows_that_were_only_arranged_are_not_a_result_of_many_samples(study: Setting) -> None:
+    study.worker.allow("study", user="dana", computed_from=["#x"], samples=10)
+
+    with pytest.raises(GetNotPermittedError, match="cannot count the rows"):
+        scale(study.worker.search("#x")[0]).get()
+
+
+@pytest.mark.parametrize("name", ["weights", "correction"])
+def test_private_data_in_place_of_what_the_sender_supplies_is_another_program(study: Setting, name: str) -> None:
+    approve(study, count=9)
+    size = len(study.weights)
+    study.worker.load_data([torch.randn(size).private_tensor(["board"]).tag("#x", "#secret")])
+    secret = study.worker.search("#secret")[0]
+
+    with pytest.raises(GetNotPermittedError, match="its program is not approved"):
+        study.train(**{name: secret.child})
+
+
+def test_a_free_arrangement_chooses_no_single_rows(study: Setting) -> None:
+    """A test half of one row would be an update of this row."""
+    message = study.message()
+    study.location.tell(message)
+    RequestHandle.ask(study.location, [message.result, message.result + 1], None, "a round")
+    found = study.worker.requests[-1].results[0].derivation.find_program(["arrangement"])
+    rule = {"user": "dana", "computed_from": ["#x", "#y"], "rows_behind": 0, "numbers_per_row": 100.0}
+    study.worker.allow("study", **rule, program=[found], free=["arrangement"])
+    parts = [study.worker.search(tag)[0] for tag in ("#x", "#y")]
+    many, few = (arrange_there(Half(1 / SAMPLES, is_test), parts) for is_test in (False, True))
+
+    for half in (few, many):
+        with pytest.raises(GetNotPermittedError, match="its program is not approved"):
+            study.train(data=tuple(part.child for part in half))

@@ -354,3 +354,12 @@ def test_the_owner_alone_sees_the_largest_influence_of_a_row(bob: Any, me: Any) 
 
     assert shown["influence"].startswith("with another row in place of row 42, a number changes by 0.5")
     assert "influence" not in str(bob.requests[0].to_asker()) + str(bob.requests[0].to_table())
+
+
+def test_a_table_without_its_means_is_not_a_result_of_many_samples(bob: Any, scans: Any) -> None:
+    """Each of its numbers depends on all rows."""
+    bob.allow("study", **RULE, samples=ROWS)
+    assert scans.mean(0).get().shape == (4,)
+
+    with pytest.raises(GetNotPermittedError, match=r"it has 4\.00 numbers for each row of the data"):
+        (scans - scans.mean(0)).get()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -10,8 +11,12 @@ pytest.importorskip("dp_accounting")
 from torch import nn, optim  # noqa: E402  # torch may be missing
 
 from syft_core.exceptions import GetNotPermittedError, SyftError  # noqa: E402
+from syft_core.hook.forms import form  # noqa: E402
 from syft_core.messages import FetchAll  # noqa: E402
+from syft_core.pointers.object_pointer import new_id  # noqa: E402
 from syft_torch import federated as fl  # noqa: E402  # torch may be missing
+from syft_torch.federated import losses  # noqa: E402  # the same
+from syft_torch.federated.layout import Layout  # noqa: E402  # the same
 from syft_torch.federated.private_steps.accounting import PrivateStep, find_epsilon  # noqa: E402  # the same
 from syft_torch.federated.private_steps.charges import Charges  # noqa: E402  # the same
 from syft_torch.federated.training import Evaluate  # noqa: E402  # the same
@@ -162,6 +167,24 @@ def test_weights_of_private_values_are_refused(private: Setting) -> None:
 
     with pytest.raises(fl.FederatedError, match="not as its owner"):
         train(private, weights=private.worker.search("#w")[0].child)
+
+
+@pytest.mark.parametrize("name", ["correction", "weights"])
+def test_targets_that_are_a_correction_or_the_weights_as_well_are_refused(private: Setting, name: str) -> None:
+    """Noise is added to the gradients of the data, not to such tensors."""
+    private.worker.load_data([torch.randn(SAMPLES).private_tensor(["board"]).tag("#targets")])
+    targets = private.worker.search("#targets")[0].child
+    model = nn.Linear(4, SAMPLES // 5)
+    forms = [form((SAMPLES, 4), None, torch.float32), form((SAMPLES,), None, torch.float32)]
+    recorded = losses.record(model, lambda model, x, y: ((model(x).sum(1) - y) ** 2).mean(), forms, [8], ())
+    private.plans, private.model = (private.store(recorded.programs.all[0]),), model
+    weights = Layout(recorded.trained).join(recorded.trained)
+    settings = {**private.settings, "privacy": PRIVACY.write()}
+    message = private.message(**{"weights": weights, "data": (private.data[0], targets), "settings": settings})
+    private.location.tell(message)
+
+    with pytest.raises(fl.FederatedError, match="or is used twice"):
+        private.location.tell(replace(message, **{name: targets, "result": new_id()}))
 
 
 def test_losses_by_length_are_refused(private: Setting) -> None:
