@@ -67,7 +67,7 @@ def join_sum(worker: Worker, message: JoinSum, sender: Peer) -> tuple[Nested, ..
     if message.weights not in WEIGHTS:
         raise _refuse(worker, f"there are no weights {message.weights!r}", 'use "samples" or "equal"')
     candidate = SumCandidate(sender, maker, derivation, roster, message.weights)
-    rule = studies.find_rule(candidate, f"{key[1][:16]}-{message.round}")
+    rule = studies.find_rule(candidate, f"{key[1]}-{message.round}")
     if isinstance(rule, str):
         raise _refuse(worker, rule, "ask for what the owner's rule permits, or ask the owner")
     numbers = _read_results(worker, entries, maker, message.weights)

@@ -55,7 +55,7 @@ class OpenRound:
     @property
     def use(self) -> str:
         """The id of the use of a rule: one for each round."""
-        return f"{self.roster.study.hex()[:16]}-{self.contribution.ready.round}"
+        return f"{self.roster.study.hex()}-{self.contribution.ready.round}"
 
     @property
     def candidate(self) -> SumCandidate:
