@@ -3,13 +3,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.hooks import hook_for_test
 
-from .workers import Hospitals, Make
+if TYPE_CHECKING:
+    from .workers import Hospitals, Make
 
 
 @pytest.fixture
@@ -19,9 +20,15 @@ def hook(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def hospitals(hook: Any, tmp_path: Path) -> Hospitals:
-    return Hospitals(hook, tmp_path)
+    return _load_hospitals()(hook, tmp_path)
 
 
 @pytest.fixture
 def make(hook: Any, tmp_path: Path) -> Make:
-    return partial(Hospitals, hook, tmp_path)
+    return partial(_load_hospitals(), hook, tmp_path)
+
+
+def _load_hospitals() -> type[Hospitals]:
+    from .workers import Hospitals  # noqa: PLC0415  # torch, which other tests here do not need
+
+    return Hospitals
