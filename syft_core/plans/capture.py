@@ -255,9 +255,7 @@ def _add_named(thing: object, names: set[str], found: CapturedSettings) -> None:
     own = {} if isinstance(thing, type) else getattr(thing, "__dict__", {})
     is_own = bool(classes) or isinstance(thing, _NAMESPACES) or (isinstance(thing, ModuleType) and is_of_user(thing))
     for name in names & own.keys():
-        if _is_setting(own[name]) or (
-            is_own and not is_framework_tensor(type(own[name]))
-        ):  # Libraries count and cache.
+        if _is_setting(own[name]) or (is_own and not _is_state(own[name])):  # Libraries count and cache.
             found[id(thing), name] = _freeze(own[name])
 
 

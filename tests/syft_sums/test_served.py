@@ -47,6 +47,7 @@ class Served:
         self.keys = {name: MemberKey.load(folder / name / "store" / KEY_FILE).fingerprint for name in NAMES}
         self.tokens = {}
         self.workers: dict[str, SupervisedWorker] = {}
+        self.locations: list[Any] = []
         for number, name in enumerate(NAMES):
             self.tokens[name] = self.write(folder / name, name, number)
             self.workers[name] = stack.enter_context(supervise(str(folder / name / "worker.toml")))
@@ -80,11 +81,14 @@ class Served:
 
     def connect(self) -> list[Any]:
         """Connect as a new program of dana would."""
-        for name in NAMES:
-            known = self.hook.local_worker._known_workers.pop(name, None)
-            if known is not None:
-                known.close()
-        return [self.workers[name].connect(self.hook, self.tokens[name]) for name in NAMES]
+        self.disconnect()
+        self.locations = [self.workers[name].connect(self.hook, self.tokens[name]) for name in NAMES]
+        return self.locations
+
+    def disconnect(self) -> None:
+        for location in self.locations:
+            self.hook.local_worker._known_workers.pop(location.id, None)
+            location.close()
 
     def kill(self, name: str) -> None:
         """End the serving process of a worker as a crash would; its supervisor starts it again."""
@@ -100,7 +104,9 @@ class Served:
 @pytest.fixture
 def served(hook: Any, tmp_path: Path) -> Iterator[Served]:
     with ExitStack() as stack:
-        yield Served(hook, tmp_path, stack)
+        found = Served(hook, tmp_path, stack)
+        yield found
+        found.disconnect()
 
 
 def make_trainer(served: Served, locations: list[Any]) -> Any:
