@@ -27,10 +27,10 @@ from types import (
 from typing import Any
 from weakref import ReferenceType
 
-from syft_core.hook.dispatch import framework_of
+from syft_core.hook.dispatch import frameworks, frameworks_of_types
 from syft_core.hook.hook import attached_hook, is_library
 from syft_core.hook.hook_args import is_framework_tensor
-from syft_core.hook.rules import leaves
+from syft_core.hook.rules import leaves, resolve
 from syft_core.packages import FEATURES
 from syft_core.values import Function
 
@@ -399,7 +399,9 @@ def _is_setting(value: object) -> bool:
 
 def _is_state(value: Any) -> bool:
     """Return whether a value is a tensor of a hooked framework; an array of another one is a constant."""
-    return is_framework_tensor(type(value)) and attached_hook(framework_of(value).ALIAS) is not None
+    cls = type(value)
+    framework = frameworks_of_types.get(cls) or (resolve(frameworks, cls) if is_framework_tensor(cls) else None)
+    return framework is not None and attached_hook(framework.ALIAS) is not None
 
 
 def _identify(value: object) -> object:
