@@ -1,4 +1,4 @@
-"""Shamir's secret sharing of a seed: any ``threshold`` shares give the seed, fewer tell nothing about it."""
+"""Shamir's secret sharing of a seed: any ``threshold`` shares give the seed, fewer reveal nothing about it."""
 
 from __future__ import annotations
 
